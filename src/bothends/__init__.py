@@ -1,0 +1,30 @@
+"""bothends: fast sequence-to-sequence generation that writes from both ends at once.
+
+Importing the package is cheap: names are looked up on first use, so that neither a script that
+wants one NumPy module nor `bothends --help` pays for an engine.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bothends.errors import BothendsError, UsageError
+    from bothends.order import GenerationOrder
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "BothendsError": "bothends.errors",
+    "GenerationOrder": "bothends.order",
+    "UsageError": "bothends.errors",
+}
+
+__all__ = ["BothendsError", "GenerationOrder", "UsageError", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

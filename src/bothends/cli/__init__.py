@@ -1,0 +1,79 @@
+"""The command line: one file per command, and one place where errors become one line.
+
+A command's module imports only what its options need; the work is imported inside the function, so
+that `bothends --help` stays quick and no command loads PyTorch unless it trains.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from bothends import __version__
+from bothends.cli.order import order
+from bothends.errors import BothendsError
+
+# Newer Typers carry a copy of click, older ones import it: ask for the base class either way.
+_ClickException = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+)
+
+app = typer.Typer(
+    name="bothends",
+    help="Fast sequence-to-sequence generation: write a sentence from both ends at once.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(order)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bothends {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None: ...
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; `arguments` default to the process's own."""
+    try:
+        status = app(args=arguments, prog_name="bothends", standalone_mode=False)
+        sys.stdout.flush()
+    except BothendsError as error:
+        return _complain(str(error), error.exit_status)
+    except _ClickException as error:
+        return _complain(error.format_message(), error.exit_code)  # type: ignore[attr-defined]
+    except BrokenPipeError:
+        # The reader has gone, as in `bothends translate | head`. Python would complain once more
+        # when it closes stdout, so hand it something that can be closed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    return status if isinstance(status, int) else 0
+
+
+def _complain(message: str, status: int) -> int:
+    print(f"bothends: error: {' '.join(message.split())}", file=sys.stderr)
+    return status
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run())

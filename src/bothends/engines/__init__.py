@@ -1,0 +1,1 @@
+"""What runs the network: the protocol, the PyTorch engine, the ONNX Runtime engine."""

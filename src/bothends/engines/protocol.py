@@ -1,0 +1,78 @@
+"""What the search asks of an engine.
+
+The search never sees the network or the vocabulary: an engine answers with the best few words of
+each slot, as small NumPy arrays. The arrays below are shaped by
+
+    S  sentences in the batch          Z  slots of one block
+    R  rows: hypotheses, grouped by    T  slots so far, this block included
+       sentence, `R = S * rows each`   k  words asked for
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bothends.order import BoolArray, IntArray
+
+FloatArray = NDArray[np.floating]
+
+
+class TopK(NamedTuple):
+    """The best words of every slot, best first."""
+
+    logprobs: FloatArray  # (R, Z, k)
+    ids: IntArray  # (R, Z, k)
+
+
+State = TypeVar("State")
+
+
+class Engine(Protocol[State]):
+    """A network that can be stepped. Its state is its own: the search only hands it back."""
+
+    def encode(self, source: IntArray) -> State:
+        """Read a batch of padded source sentences `(S, N)`; one row each, nothing generated yet."""
+        ...
+
+    def step(
+        self,
+        state: State,
+        tokens: IntArray,
+        positions: IntArray,
+        directions: IntArray,
+        mask_rows: BoolArray,
+        k: int,
+    ) -> TopK:
+        """Feed one block and get the best `min(k, vocabulary)` words of each of its slots.
+
+        `tokens` `(R, Z)` are those of the block before (start symbols at first), `positions` and
+        `directions` `(Z,)` belong to the slots being predicted, `mask_rows` `(Z, T)` says which
+        slots they may attend to. Advances `state` by the block.
+        """
+        ...
+
+    def select(self, state: State, rows: IntArray) -> State:
+        """The state whose rows are `rows` `(S', K')`, indices into the present rows.
+
+        Each line is one sentence and takes its rows from one present sentence; a sentence that no
+        line names has left the batch. The old state must not be used again.
+        """
+        ...
+
+    def force(
+        self,
+        state: State,
+        tokens: IntArray,
+        positions: IntArray,
+        directions: IntArray,
+        mask: BoolArray,
+        targets: IntArray,
+    ) -> FloatArray:
+        """Logprobs `(S, T)` of given `targets` `(S, T)`, all slots at once, from a fresh state.
+
+        `tokens` `(S, T)` are the decoder's inputs, i.e. the targets shifted by a block.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""The network. `config` and `directory` need no PyTorch; the other modules do."""

@@ -1,0 +1,104 @@
+"""The shape of the network, as data: validated once, saved with every model. No PyTorch here."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from bothends.errors import UsageError, nearest
+
+
+class Strict(BaseModel):
+    """A value object: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Dropout(Strict):
+    """Dropout probabilities, one per kind."""
+
+    #: on the output of each sublayer, before it is added to the residual
+    residual: float = Field(0.1, ge=0.0, lt=1.0)
+    #: on the attention weights
+    attention: float = Field(0.1, ge=0.0, lt=1.0)
+    #: inside the feed-forward layer, after the activation
+    activation: float = Field(0.0, ge=0.0, lt=1.0)
+    #: on the sum of token embedding and position
+    embedding: float = Field(0.1, ge=0.0, lt=1.0)
+
+
+class SpecialTokens(Strict):
+    """Ids of the tokens that are not text. `start` may equal `pad`, as in Marian's models."""
+
+    pad: int = 0
+    unknown: int = 1
+    start: int = 2
+    end: int = 3
+
+
+class ModelConfig(Strict):
+    """An encoder-decoder Transformer. The defaults are the paper's (Transformer base)."""
+
+    vocabulary_size: int = Field(32000, ge=1)
+    #: only where source and target have vocabularies of their own
+    target_vocabulary_size: int | None = Field(None, ge=1)
+    encoder_layers: int = Field(6, ge=1)
+    decoder_layers: int = Field(6, ge=1)
+    width: int = Field(512, ge=2)
+    heads: int = Field(8, ge=1)
+    feed_forward: int = Field(2048, ge=1)
+    activation: Literal["relu", "gelu", "silu"] = "relu"
+    #: where layer normalisation stands: before a sublayer, or after its residual sum
+    norm: Literal["pre", "post"] = "post"
+    dropout: Dropout = Dropout()
+    #: one embedding matrix for source and target
+    share_embeddings: bool = True
+    #: the output layer is the target embedding
+    tie_output: bool = True
+    #: multiply embeddings by sqrt(width)
+    embedding_scale: bool = True
+    output_bias: bool = False
+    #: sine and cosine side by side, or all sines before all cosines
+    sinusoid: Literal["interleaved", "halves"] = "interleaved"
+    special: SpecialTokens = SpecialTokens()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ModelConfig:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if self.width % 2:
+            raise ValueError(f"width {self.width} is odd, and a sinusoid needs pairs")
+        if self.share_embeddings and self.target_vocabulary_size not in (
+            None,
+            self.vocabulary_size,
+        ):
+            raise ValueError("share_embeddings needs one vocabulary for source and target")
+        smallest = min(self.vocabulary_size, self.target_size)
+        if not all(0 <= token < smallest for _, token in self.special):
+            raise ValueError(f"a special token is outside the vocabulary of {smallest}")
+        return self
+
+    @property
+    def target_size(self) -> int:
+        """Words that the decoder can produce."""
+        return self.target_vocabulary_size or self.vocabulary_size
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+
+#: Named shapes; the vocabulary's size comes from the data.
+PRESETS: dict[str, dict[str, Any]] = {
+    "base": {},
+    "small": dict(encoder_layers=3, decoder_layers=3, width=256, heads=4, feed_forward=1024),
+    "tiny": dict(encoder_layers=2, decoder_layers=2, width=64, heads=4, feed_forward=256),
+}
+
+
+def preset(name: str, **changes: Any) -> ModelConfig:
+    """The preset `name` with some settings changed, e.g. `preset("small", decoder_layers=1)`."""
+    if name not in PRESETS:
+        raise UsageError(f"unknown preset {name!r}; {nearest(name, PRESETS)}")
+    return ModelConfig(**{**PRESETS[name], **changes})

@@ -1,0 +1,217 @@
+"""The idea: in which order a decoder generates the tokens of a target.
+
+A *generation order* of `h` directions and `c` tokens per direction generates blocks of `z = h * c`
+tokens, one block per decoder step. Everything that an order changes in a standard Transformer is
+here, and only here: the permutation of the target, the position and direction of each slot, the
+self-attention mask, and the shift between target and decoder input. Pure NumPy.
+
+Only the permutation depends on the target's length. Positions, directions and mask of a slot are
+the same in every longer target, which is why a decoder can step without knowing where it will end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bothends.errors import UsageError, nearest
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class GenerationOrder:
+    """An order such as `2x1`, with the variants that the paper ablates.
+
+    Equal orders print the same text, and `parse(str(order)) == order`. A variant that would change
+    nothing (`1x1+vanilla-mask`) is refused, so that every order has one spelling.
+    """
+
+    directions: int = 1
+    tokens_per_direction: int = 1
+    #: slot-causal attention (`i >= j`) instead of block-causal
+    vanilla_mask: bool = False
+    #: positions `0 1 2 ...` whatever the directions
+    vanilla_positions: bool = False
+    #: no attention across directions
+    independent_directions: bool = False
+    #: each pair of strands starts in the middle of its segment and ends at its sides
+    middle_to_side: bool = False
+    #: the same permutation and positions, but one token per step
+    autoregressive: bool = False
+
+    def __post_init__(self) -> None:
+        h, c = self.directions, self.tokens_per_direction
+        if h < 1 or c < 1 or (h > 1 and h % 2):
+            raise UsageError(
+                f"bad generation order {h}x{c}: directions must be 1 or even, "
+                "and tokens per direction at least 1"
+            )
+        refused = {
+            "independent-directions": h == 1,
+            "middle-to-side": h == 1,
+            "autoregressive": h == 1 or c > 1,
+            "vanilla-positions": h == 1,
+            "vanilla-mask": self.block_size == 1,
+        }
+        for variant in self.variants:
+            if refused[variant]:
+                raise UsageError(f"bad generation order {self}: {variant} {_REFUSAL[variant]}")
+
+    @classmethod
+    def parse(cls, text: str) -> GenerationOrder:
+        """The order written as `DIRECTIONSxTOKENS[+VARIANT...]`: `2x1`, `2x2+vanilla-mask`."""
+        shape, *variants = text.strip().lower().split("+")
+        match = re.fullmatch(r"(\d{1,4})x(\d{1,4})", shape)
+        if match is None:
+            raise UsageError(
+                f"bad generation order {text!r}: expected DIRECTIONSxTOKENS[+VARIANT...], "
+                "such as 2x1 or 2x1+vanilla-mask"
+            )
+        for variant in variants:
+            if variant not in VARIANTS:
+                raise UsageError(
+                    f"bad generation order {text!r}: unknown variant {variant!r}; "
+                    + nearest(variant, VARIANTS)
+                )
+        switches = {variant.replace("-", "_"): True for variant in variants}
+        return cls(int(match[1]), int(match[2]), **switches)
+
+    def __str__(self) -> str:
+        return "+".join([f"{self.directions}x{self.tokens_per_direction}", *self.variants])
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The variants switched on, as they are spelled in text."""
+        return tuple(name for name in VARIANTS if getattr(self, name.replace("-", "_")))
+
+    @property
+    def block_size(self) -> int:
+        """Slots produced by one decoder step: `z = h * c`, or 1 for an autoregressive variant."""
+        return 1 if self.autoregressive else self.directions * self.tokens_per_direction
+
+    @property
+    def uses_direction_embedding(self) -> bool:
+        """From four directions on the position no longer tells the direction: an embedding does."""
+        return self.directions >= 4
+
+    def steps(self, length: int) -> int:
+        """Decoder steps for a target of `length` tokens and its end symbol."""
+        return -(-(length + 1) // self.block_size)
+
+    def padded_length(self, slots: int) -> int:
+        """The smallest whole number of blocks that holds `slots`, in slots."""
+        return -(-slots // self.block_size) * self.block_size
+
+    def permutation(self, length: int) -> IntArray:
+        """The text index of each slot, both from 0, for a target of `length` tokens (Eq. 6, 8)."""
+        permutation: IntArray = self.permute(np.arange(length))
+        return permutation
+
+    def permute(self, tokens: Any) -> Any:
+        """Text order to generation order. A list gives a list, an array an array."""
+        h, length = self.directions, len(tokens)
+        if h == 1:
+            return tokens[:]
+        permuted = np.empty(length, dtype=np.int64)
+        start = 0
+        for left in range(h // 2):
+            right = left + h // 2
+            # Slot s is in strand s % h, so a strand's length follows from the target's.
+            left_length = len(range(left, length, h))
+            middle = start + left_length
+            end = middle + len(range(right, length, h))
+            forwards, backwards = np.arange(start, middle), np.arange(middle, end)[::-1]
+            if self.middle_to_side:
+                forwards, backwards = forwards[::-1], backwards[::-1]
+            permuted[left::h], permuted[right::h] = forwards, backwards
+            start = end
+        return tokens[permuted] if isinstance(tokens, np.ndarray) else [tokens[i] for i in permuted]
+
+    def inverse(self, tokens: Any) -> Any:
+        """Generation order to text order; needs no length. A list gives a list, an array an array.
+
+        With `strand[d] = tokens[d::h]`, segment `i` is `strand[i]` and then `strand[i + h/2]`
+        reversed; from the middle to the sides it is the other way round.
+        """
+        h = self.directions
+        if h == 1:
+            return tokens[:]
+        pieces = []
+        for left in range(h // 2):
+            forwards, backwards = tokens[left::h], tokens[left + h // 2 :: h]
+            if self.middle_to_side:
+                pieces += [forwards[::-1], backwards]
+            else:
+                pieces += [forwards, backwards[::-1]]
+        if isinstance(tokens, np.ndarray):
+            return np.concatenate(pieces)
+        return [token for piece in pieces for token in piece]
+
+    def positions(self, length: int) -> IntArray:
+        """The signed position of each slot, the argument of the sinusoid (Eq. 5, 7, 9)."""
+        slots = np.arange(length)
+        if self.directions == 1 or self.vanilla_positions:
+            return slots
+        if self.directions == 2:
+            return np.where(slots % 2 == 0, 1, -1) * (slots // 2 + 1)
+        return slots // self.directions
+
+    def direction_ids(self, length: int) -> IntArray:
+        """The direction of each slot, from 0."""
+        return np.arange(length) % self.directions
+
+    def mask(self, length: int) -> BoolArray:
+        """`mask[i, j]`: may slot `i` attend to slot `j`? (Eq. 4)"""
+        return self._may_attend(np.arange(length), length)
+
+    def mask_rows(self, block: int) -> BoolArray:
+        """The rows of the mask for block number `block`, over all slots up to its end."""
+        end = (block + 1) * self.block_size
+        return self._may_attend(np.arange(end - self.block_size, end), end)
+
+    def _may_attend(self, queries: IntArray, length: int) -> BoolArray:
+        span = 1 if self.vanilla_mask else self.block_size
+        i, j = queries[:, None], np.arange(length)[None, :]
+        allowed: BoolArray = i // span >= j // span
+        if self.independent_directions:
+            allowed = allowed & (i % self.directions == j % self.directions)
+        return allowed
+
+    def target_slots(self, tokens: Sequence[int], end: int, pad: int) -> IntArray:
+        """A target as the decoder is to produce it.
+
+        Permuted, closed by its one end symbol, and padded to whole blocks: every real token is then
+        visible to the blocks after it, whatever else is in the batch.
+        """
+        slots = np.full(self.padded_length(len(tokens) + 1), pad, dtype=np.int64)
+        slots[: len(tokens)] = self.permute(np.asarray(tokens, dtype=np.int64))
+        slots[len(tokens)] = end
+        return slots
+
+    def shift(self, slots: NDArray[Scalar], start: int) -> NDArray[Scalar]:
+        """Decoder input for target slots `(..., length)`: slot `t` is fed slot `t - z`."""
+        shifted = np.full_like(slots, start)
+        shifted[..., self.block_size :] = slots[..., : -self.block_size]
+        return shifted
+
+
+#: The variants in the order in which they are printed.
+VARIANTS = tuple(
+    field.name.replace("_", "-") for field in fields(GenerationOrder) if field.type == "bool"
+)
+
+_REFUSAL = {
+    "independent-directions": "needs at least two directions",
+    "middle-to-side": "needs at least two directions",
+    "autoregressive": "needs at least two directions and one token per direction",
+    "vanilla-positions": "changes nothing: one direction has these positions already",
+    "vanilla-mask": "changes nothing: a block of one token has this mask already",
+}
