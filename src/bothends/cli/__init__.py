@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,8 +17,9 @@ from bothends import __version__
 from bothends.cli.order import order
 from bothends.errors import BothendsError
 
-# Newer Typers carry a copy of click, older ones import it: ask for the base class either way.
-_ClickException = next(
+# The base of all errors about the command line itself: an unknown option, a bad value. Newer Typers
+# carry a copy of click, older ones import it, so the class is asked for and not imported.
+_CommandLineError: type[Any] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
 
@@ -57,8 +58,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BothendsError as error:
         return _complain(str(error), error.exit_status)
-    except _ClickException as error:
-        return _complain(error.format_message(), error.exit_code)  # type: ignore[attr-defined]
+    except _CommandLineError as error:
+        return _complain(error.format_message(), error.exit_code)
     except BrokenPipeError:
         # The reader has gone, as in `bothends translate | head`. Python would complain once more
         # when it closes stdout, so hand it something that can be closed.
