@@ -1,0 +1,233 @@
+"""Text to token ids and back: SentencePiece models, one for both sides or one for each.
+
+A vocabulary is trained with byte-pair encoding. Three choices are ours, each can be changed:
+
+- Byte fallback: a character that the vocabulary does not know is spelled in UTF-8 bytes, so there
+  is no text that cannot be represented, and no unknown symbol in anybody's output. It costs 256
+  entries. The rarest characters of the training text (`character_coverage`) are spelled in bytes
+  as well, which is what gives the byte tokens something to learn from.
+- Normalisation `nmt_nfkc`: the same letter typed in two ways (composed or not, full width or half)
+  is the same token. The price is that `2` written as a superscript comes out as a plain `2`; where
+  that matters, `identity` keeps every character.
+- The ids of the special tokens are fixed: those of `SpecialTokens`.
+
+Training is deterministic: the same lines give the same model file, byte for byte.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import sentencepiece
+
+from bothends.errors import BothendsError, UsageError
+from bothends.model.config import SpecialTokens
+from bothends.model.directory import (
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    VOCABULARY,
+    write_atomically,
+)
+
+Normalisation = Literal["nmt_nfkc", "nfkc", "identity"]
+
+#: What ends a line somewhere: a byte token can stand for one, but decoded text is one line.
+_LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+#: SentencePiece stops the process at words of 65,536 characters, and a line of a script without
+#: spaces is one word; longer lines are trained on in pieces.
+_LONGEST_LINE = 2000
+
+
+class Vocabulary:
+    """One SentencePiece model. Safe to share between threads: nothing changes after loading."""
+
+    def __init__(self, path: Path, model: bytes, special: SpecialTokens) -> None:
+        self.path = path
+        self.special = special
+        self.model = model
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError:
+            raise BothendsError(f"{path}: damaged, or not a SentencePiece model") from None
+        self.size: int = self._processor.get_piece_size()
+        found = {
+            "pad": self._processor.pad_id(),
+            "unknown": self._processor.unk_id(),
+            "start": self._processor.bos_id(),
+            "end": self._processor.eos_id(),
+        }
+        if found != special.model_dump():
+            raise BothendsError(
+                f"{path}: special tokens {_spell(found)}, expected {_spell(special.model_dump())} "
+                "(-1: there is none); train it with `bothends prepare`, or by SentencePiece with "
+                "--pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3"
+            )
+
+    @classmethod
+    def load(cls, path: Path, special: SpecialTokens | None = None) -> Vocabulary:
+        """The model in file `path`, whose special tokens must be `special` (ours by default)."""
+        path = Path(path)
+        try:
+            model = path.read_bytes()
+        except FileNotFoundError:
+            raise BothendsError(f"{path}: no such vocabulary (a SentencePiece model)") from None
+        except OSError as error:
+            raise BothendsError(f"{path}: cannot read the vocabulary: {error.strerror}") from None
+        if not model:  # SentencePiece takes nothing for a model
+            raise BothendsError(f"{path}: damaged, the SentencePiece model is empty")
+        return cls(path, model, special or SpecialTokens())
+
+    def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
+        """Ids of each line, text only: no start, no end. More threads pay from a thousand lines."""
+        lines = list(lines)
+        try:
+            ids = self._processor.encode(lines, out_type=int, num_threads=threads)
+        except (TypeError, UnicodeError):
+            # Half a surrogate pair, as in JSON's "\ud83d", is no character and has no UTF-8.
+            lines = [line.encode("utf-8", "replace").decode() for line in lines]
+            ids = self._processor.encode(lines, out_type=int, num_threads=threads)
+        return ids  # type: ignore[no-any-return]
+
+    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        """Text of each sequence, always one line; special tokens are silent, but for `unknown`."""
+        if not len(sequences):
+            return []
+        ids = [[int(token) for token in sequence] for sequence in sequences]
+        texts = self._processor.decode(ids, num_threads=1)
+        return [_LINE_BREAKS.sub(" ", text) for text in texts]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The entry behind each id, as the vocabulary spells it (`▁` is a space)."""
+        return [self._processor.id_to_piece(int(token)) for token in ids]
+
+    def save(self, path: Path) -> None:
+        """Write the model file, whole or not at all."""
+        write_atomically(path, self.model)
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """The vocabularies of a model, the same object twice where they are joint."""
+
+    source: Vocabulary
+    target: Vocabulary
+
+    @property
+    def joint(self) -> bool:
+        return self.source is self.target
+
+    @classmethod
+    def load(cls, directory: Path, special: SpecialTokens | None = None) -> Vocabularies:
+        """Those of a model directory or a prepared corpus."""
+        directory = Path(directory)
+        if (directory / VOCABULARY).is_file():
+            joint = Vocabulary.load(directory / VOCABULARY, special)
+            return cls(joint, joint)
+        names = (SOURCE_VOCABULARY, TARGET_VOCABULARY)
+        present = [name for name in names if (directory / name).is_file()]
+        if not present:
+            raise BothendsError(
+                f"{directory}: no vocabulary, expected {VOCABULARY} or {' and '.join(names)}"
+            )
+        return cls(*(Vocabulary.load(directory / name, special) for name in names))
+
+    def save(self, directory: Path) -> None:
+        """Write the model file(s) into `directory`, each whole or not at all."""
+        if self.joint:
+            self.source.save(Path(directory) / VOCABULARY)
+        else:
+            self.source.save(Path(directory) / SOURCE_VOCABULARY)
+            self.target.save(Path(directory) / TARGET_VOCABULARY)
+
+
+@dataclass(frozen=True)
+class VocabularyOptions:
+    """How a vocabulary is trained."""
+
+    size: int = 32000
+    #: an error if the text has not enough to fill `size`, instead of a smaller vocabulary
+    exact: bool = True
+    #: share of the text's characters that get an entry of their own
+    character_coverage: float = 0.9995
+    byte_fallback: bool = True
+    normalisation: Normalisation = "nmt_nfkc"
+
+    def __post_init__(self) -> None:
+        if self.size < 5:
+            raise UsageError(f"vocabulary size {self.size}: four entries are special, use more")
+        if not 0.9 <= self.character_coverage <= 1.0:
+            raise UsageError(
+                f"character coverage {self.character_coverage:g}: expected 0.9 to 1, such as 0.9995"
+            )
+        if self.normalisation not in get_args(Normalisation):
+            raise UsageError(
+                f"unknown normalisation {self.normalisation!r}; "
+                f"known: {', '.join(get_args(Normalisation))}"
+            )
+
+
+def train_vocabulary(lines: Sequence[str], path: Path, options: VocabularyOptions) -> Vocabulary:
+    """Train a vocabulary on `lines` and write it to `path`.
+
+    The lines are held in memory, so of a large corpus they are a sample.
+    """
+    special = SpecialTokens()
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_pieces_of_lines(lines),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=options.size,
+            hard_vocab_limit=options.exact,
+            character_coverage=options.character_coverage,
+            byte_fallback=options.byte_fallback,
+            normalization_rule_name=options.normalisation,
+            max_sentence_length=4 * _LONGEST_LINE,  # in bytes; a line beyond it would be ignored
+            pad_id=special.pad,
+            unk_id=special.unknown,
+            bos_id=special.start,
+            eos_id=special.end,
+            num_threads=1,  # it is written into the model file
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise BothendsError(_explain(str(error), options)) from None
+    vocabulary = Vocabulary(path, model.getvalue(), special)
+    vocabulary.save(path)
+    return vocabulary
+
+
+def _pieces_of_lines(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        for start in range(0, len(line), _LONGEST_LINE):
+            yield line[start : start + _LONGEST_LINE]
+
+
+def _explain(error: str, options: VocabularyOptions) -> str:
+    """SentencePiece's internal error in the words of a user."""
+    if largest := re.search(r"Vocabulary size too high .* value <= (\d+)", error):
+        return (
+            f"vocabulary size {options.size} is too large for this text, which has material for "
+            f"{largest[1]} entries: ask for {largest[1]} or fewer, or give more text"
+        )
+    if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
+        bytes_too = ", the 256 bytes" if options.byte_fallback else ""
+        return (
+            f"vocabulary size {options.size} is too small: the special tokens{bytes_too} and the "
+            f"characters of this text alone take {needed[1]}; ask for more, or for less character "
+            f"coverage than {options.character_coverage:g}"
+        )
+    if "sentences_.empty()" in error:
+        return "no text to train a vocabulary on: every line is empty"
+    return f"SentencePiece could not train a vocabulary: {error}"
+
+
+def _spell(special: dict[str, int]) -> str:
+    return " ".join(f"{name}={token}" for name, token in special.items())
