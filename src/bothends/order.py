@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from bothends.errors import UsageError, nearest
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
+Token = TypeVar("Token")
 
 
 @dataclass(frozen=True)
@@ -54,22 +55,22 @@ class GenerationOrder:
                 f"bad generation order {h}x{c}: directions must be 1 or even, "
                 "and tokens per direction at least 1"
             )
-        refused = {
-            "independent-directions": h == 1,
-            "middle-to-side": h == 1,
-            "autoregressive": h == 1 or c > 1,
-            "vanilla-positions": h == 1,
-            "vanilla-mask": self.block_size == 1,
-        }
-        for variant in self.variants:
-            if refused[variant]:
-                raise UsageError(f"bad generation order {self}: {variant} {_REFUSAL[variant]}")
+        for variant, refused, reason in (
+            ("vanilla-mask", self.block_size == 1, "changes nothing in a block of one token"),
+            ("vanilla-positions", h == 1, "changes nothing in one direction"),
+            ("independent-directions", h == 1, "needs two directions or more"),
+            ("middle-to-side", h == 1, "needs two directions or more"),
+            ("autoregressive", h == 1, "needs two directions or more"),
+            ("autoregressive", c > 1, "needs one token per direction"),
+        ):
+            if refused and variant in self.variants:
+                raise UsageError(f"bad generation order {self}: {variant} {reason}")
 
     @classmethod
     def parse(cls, text: str) -> GenerationOrder:
         """The order written as `DIRECTIONSxTOKENS[+VARIANT...]`: `2x1`, `2x2+vanilla-mask`."""
         shape, *variants = text.strip().lower().split("+")
-        match = re.fullmatch(r"(\d{1,4})x(\d{1,4})", shape)
+        match = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", shape)
         if match is None:
             raise UsageError(
                 f"bad generation order {text!r}: expected DIRECTIONSxTOKENS[+VARIANT...], "
@@ -110,50 +111,51 @@ class GenerationOrder:
         """The smallest whole number of blocks that holds `slots`, in slots."""
         return -(-slots // self.block_size) * self.block_size
 
+    @property
+    def segments(self) -> int:
+        """Stretches of text, each shared by two facing strands: `h / 2`, or all of it if `h` is 1.
+
+        Segment `i` is the strand of direction `i` and then that of direction `i + h/2`.
+        """
+        return (self.directions + 1) // 2
+
+    def moves_right(self, direction: int) -> bool:
+        """Does the strand of `direction` grow towards the end of the text?"""
+        return (direction < self.segments) != self.middle_to_side
+
+    @overload
+    def inverse(self, tokens: NDArray[Scalar]) -> NDArray[Scalar]: ...
+    @overload
+    def inverse(self, tokens: Sequence[Token]) -> list[Token]: ...
+    def inverse(self, tokens: Any) -> Any:
+        """Generation order to text order: each segment's strands, side by side.
+
+        Needs no length: the strand of direction `d` is `tokens[d::h]`. Earlier segments take the
+        extra tokens, and the left of two facing strands the middle one.
+        """
+        strands = [
+            tokens[direction :: self.directions][:: 1 if self.moves_right(direction) else -1]
+            for segment in range(self.segments)
+            for direction in range(segment, self.directions, self.segments)
+        ]
+        if isinstance(tokens, np.ndarray):
+            return np.concatenate(strands)
+        return [token for strand in strands for token in strand]
+
     def permutation(self, length: int) -> IntArray:
         """The text index of each slot, both from 0, for a target of `length` tokens (Eq. 6, 8)."""
-        permutation: IntArray = self.permute(np.arange(length))
-        return permutation
+        return np.argsort(self.inverse(np.arange(length)))
 
+    @overload
+    def permute(self, tokens: NDArray[Scalar]) -> NDArray[Scalar]: ...
+    @overload
+    def permute(self, tokens: Sequence[Token]) -> list[Token]: ...
     def permute(self, tokens: Any) -> Any:
         """Text order to generation order. A list gives a list, an array an array."""
-        h, length = self.directions, len(tokens)
-        if h == 1:
-            return tokens[:]
-        permuted = np.empty(length, dtype=np.int64)
-        start = 0
-        for left in range(h // 2):
-            right = left + h // 2
-            # Slot s is in strand s % h, so a strand's length follows from the target's.
-            left_length = len(range(left, length, h))
-            middle = start + left_length
-            end = middle + len(range(right, length, h))
-            forwards, backwards = np.arange(start, middle), np.arange(middle, end)[::-1]
-            if self.middle_to_side:
-                forwards, backwards = forwards[::-1], backwards[::-1]
-            permuted[left::h], permuted[right::h] = forwards, backwards
-            start = end
-        return tokens[permuted] if isinstance(tokens, np.ndarray) else [tokens[i] for i in permuted]
-
-    def inverse(self, tokens: Any) -> Any:
-        """Generation order to text order; needs no length. A list gives a list, an array an array.
-
-        With `strand[d] = tokens[d::h]`, segment `i` is `strand[i]` and then `strand[i + h/2]`
-        reversed; from the middle to the sides it is the other way round.
-        """
-        h = self.directions
-        if h == 1:
-            return tokens[:]
-        pieces = []
-        for left in range(h // 2):
-            forwards, backwards = tokens[left::h], tokens[left + h // 2 :: h]
-            if self.middle_to_side:
-                pieces += [forwards[::-1], backwards]
-            else:
-                pieces += [forwards, backwards[::-1]]
+        permutation = self.permutation(len(tokens))
         if isinstance(tokens, np.ndarray):
-            return np.concatenate(pieces)
-        return [token for piece in pieces for token in piece]
+            return tokens[permutation]
+        return [tokens[i] for i in permutation]
 
     def positions(self, length: int) -> IntArray:
         """The signed position of each slot, the argument of the sinusoid (Eq. 5, 7, 9)."""
@@ -207,11 +209,3 @@ class GenerationOrder:
 VARIANTS = tuple(
     field.name.replace("_", "-") for field in fields(GenerationOrder) if field.type == "bool"
 )
-
-_REFUSAL = {
-    "independent-directions": "needs at least two directions",
-    "middle-to-side": "needs at least two directions",
-    "autoregressive": "needs at least two directions and one token per direction",
-    "vanilla-positions": "changes nothing: one direction has these positions already",
-    "vanilla-mask": "changes nothing: a block of one token has this mask already",
-}
