@@ -55,8 +55,10 @@ class GenerationOrder:
                 f"bad generation order {h}x{c}: directions must be 1 or even, "
                 "and tokens per direction at least 1"
             )
+        one_each = self.independent_directions and c == 1
         for variant, refused, reason in (
             ("vanilla-mask", self.block_size == 1, "changes nothing in a block of one token"),
+            ("vanilla-mask", one_each, "changes nothing in independent directions of one token"),
             ("vanilla-positions", h == 1, "changes nothing in one direction"),
             ("independent-directions", h == 1, "needs two directions or more"),
             ("middle-to-side", h == 1, "needs two directions or more"),
@@ -143,7 +145,7 @@ class GenerationOrder:
         return [token for strand in strands for token in strand]
 
     def permutation(self, length: int) -> IntArray:
-        """The text index of each slot, both from 0, for a target of `length` tokens (Eq. 6, 8)."""
+        """The text index of each slot, both from 0, for a target of `length` tokens (Eq. 6, 9)."""
         return np.argsort(self.inverse(np.arange(length)))
 
     @overload
@@ -158,7 +160,7 @@ class GenerationOrder:
         return [tokens[i] for i in permutation]
 
     def positions(self, length: int) -> IntArray:
-        """The signed position of each slot, the argument of the sinusoid (Eq. 5, 7, 9)."""
+        """The signed position of each slot, the argument of the sinusoid (Eq. 5, 7, 10)."""
         slots = np.arange(length)
         if self.directions == 1 or self.vanilla_positions:
             return slots
