@@ -82,7 +82,7 @@ class PositionTable:
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
         self.limit = 256
-        self.table = torch.empty(0)
+        self.table: Tensor | None = None
 
     def __call__(self, positions: Tensor, limit: int, like: Tensor) -> Tensor:
         """Encodings (L, D) of `positions` (L,), none of which is farther than `limit` from 0.
@@ -90,12 +90,13 @@ class PositionTable:
         The caller knows a limit from its shapes; asking the tensor would wait for the device.
         """
         table = self.table
-        if limit > self.limit or table.dtype != like.dtype or table.device != like.device:
-            self.limit = max(limit, self.limit)
+        while limit > self.limit:
+            self.limit, table = 2 * self.limit, None
+        if table is None or table.dtype != like.dtype or table.device != like.device:
             signed = np.arange(-self.limit, self.limit + 1)
             exact = sinusoid(signed, self.config.width, self.config.sinusoid)
-            self.table = torch.from_numpy(exact).to(like.device, like.dtype)
-        return self.table[positions + self.limit]
+            self.table = table = torch.from_numpy(exact).to(like.device, like.dtype)
+        return table[positions + self.limit]
 
 
 class Encoder(nn.Module):
