@@ -34,7 +34,7 @@ def _variants(shape: str) -> Iterator[GenerationOrder]:
 
 
 VARIANT_ORDERS = [order for shape in ("2x1", "2x2", "4x1") for order in _variants(shape)] + [
-    GenerationOrder.parse("2x1+vanilla-mask+independent-directions"),
+    GenerationOrder.parse("2x2+vanilla-mask+independent-directions"),
     GenerationOrder.parse("4x1+vanilla-positions+middle-to-side"),
 ]
 ALL_ORDERS = PLAIN_ORDERS + VARIANT_ORDERS
@@ -82,7 +82,7 @@ def make_model(seed: int) -> MakeModel:
             for parameter in model.parameters():
                 # Biases and norms start at 0 and 1, where a mistake in using them would not show.
                 if parameter.dim() == 1:
-                    parameter += 0.3 * torch.randn_like(parameter)
+                    parameter.add_(0.3 * torch.randn_like(parameter))
         return model
 
     return make
