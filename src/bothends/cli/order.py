@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +13,43 @@ import typer
 
 def order(
     name: Annotated[str, typer.Argument(metavar="ORDER", help="Such as 2x1 or 2x2+vanilla-mask.")],
-    length: Annotated[int, typer.Option(min=0, help="Tokens of the target.")] = 6,
-    svg: Annotated[Path | None, typer.Option(help="Draw it into this file.")] = None,
+    length: Annotated[
+        int | None, typer.Option(min=0, max=10_000, help="Tokens of the target.  [default: 6]")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Show it on these words instead of numbered tokens.")
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw it into this file as well.")] = None,
 ) -> None:
     """Show which token is generated at which step, with positions, directions and mask."""
+    from bothends.drawing import draw_svg, draw_text, in_ascii
+    from bothends.errors import BothendsError, UsageError
     from bothends.order import GenerationOrder
 
-    print(GenerationOrder.parse(name).permutation(length))
+    parsed = GenerationOrder.parse(name)
+    if text is None:
+        words = [str(number) for number in range(1, (6 if length is None else length) + 1)]
+    elif length is not None:
+        raise UsageError("--length and --text both say how long the target is; give one of them")
+    else:
+        words = text.split()
+        if not all(word.isprintable() for word in words):
+            raise UsageError("--text has a character that cannot be printed")
+    if svg is not None:
+        picture = draw_svg(parsed, words)
+        try:
+            svg.write_text(picture, encoding="utf-8")
+        except OSError as error:
+            raise BothendsError(f"{svg}: cannot be written ({error.strerror})") from None
+    terminal = sys.stdout.isatty()
+    drawing = draw_text(
+        parsed,
+        words,
+        width=shutil.get_terminal_size().columns if terminal else 100,
+        color=terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb",
+    )
+    try:
+        drawing.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        drawing = in_ascii(drawing)
+    print(drawing, end="")

@@ -1,0 +1,10 @@
+"""Pictures of a generation order, as text and as SVG. Only NumPy is needed.
+
+Both show the same three things: the text as it fills up, step by step; the slots in generation
+order, with what each is fed, its position and its direction; and which slots may attend to which.
+"""
+
+from bothends.drawing.svg import draw_svg
+from bothends.drawing.text import draw_text, in_ascii
+
+__all__ = ["draw_svg", "draw_text", "in_ascii"]

@@ -1,0 +1,152 @@
+"""An order drawn in characters: for a terminal, in colour, and for a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bothends.drawing.picture import Picture, Token
+from bothends.order import GenerationOrder
+
+#: Of a long text: how many steps are drawn, rows and columns of the mask, and folds of the table.
+STEPS_SHOWN = 24
+SLOTS_SHOWN = 24
+FOLDS_SHOWN = 6
+
+# Blue against yellow, green against magenta, cyan against red: the terminal's own colours, so that
+# its theme holds.
+_HUES = (34, 33, 32, 35, 36, 31)
+_ASCII = str.maketrans("→←·━─■", "><.=-#")
+
+
+def draw_text(
+    order: GenerationOrder, words: Sequence[str], width: int = 100, color: bool = False
+) -> str:
+    """The order as lines of about `width` characters, whatever the number of words."""
+    picture, width = Picture.of(order, words), max(width, 40)
+    pen = _Pen(color)
+    parts = [
+        [f"{order}: {picture.summary()}"],
+        _steps(picture, width, pen),
+        _slots(picture, width, pen),
+        _mask(picture, pen),
+    ]
+    return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts) + "\n"
+
+
+def in_ascii(drawing: str) -> str:
+    """The same drawing for a device that has nothing else."""
+    return drawing.translate(_ASCII).encode("ascii", "replace").decode()
+
+
+class _Pen:
+    """Writes text in the colour of a token's strand, or plainly."""
+
+    def __init__(self, color: bool) -> None:
+        self.color = color
+
+    def __call__(self, text: str, token: Token, bold: bool = False) -> str:
+        if not self.color or token.strand is None:
+            return text
+        return f"\x1b[{'1;' if bold else ''}{_HUES[token.strand % len(_HUES)]}m{text}\x1b[0m"
+
+
+def _steps(picture: Picture, width: int, pen: _Pen) -> list[str]:
+    """The text after each step: an arrow for what is new, a dot for what is still to come."""
+    *words, end = picture.text
+    cell = max((len(word.label) for word in words), default=0) + 3
+    name = len(f"step {end.step}") + 2
+    if name + cell * len(words) + len(end.label) > width:
+        return _long_steps(picture, width - name, pen)
+    lines = []
+    for step in range(1, picture.steps + 1):
+        line = f"step {step}".ljust(name)
+        for word in words:
+            line += pen(_word(word, step).center(cell), word, bold=word.step == step)
+        lines.append(line)
+    lines[-1] += " " * bool(words) + end.label
+    return lines
+
+
+def _word(token: Token, step: int) -> str:
+    if step < token.step:
+        return "·"
+    if step > token.step:
+        return token.label
+    return f" {token.label}→" if token.moves_right else f"←{token.label} "
+
+
+def _long_steps(picture: Picture, width: int, pen: _Pen) -> list[str]:
+    """A long text: a mark instead of a word, for one token or more, and a sample of the steps."""
+    words = picture.text[:-1]
+    share = -(-len(words) // width)
+    groups = [words[start : start + share] for start in range(0, len(words), share)]
+    shown = np.linspace(1, picture.steps, min(STEPS_SHOWN, picture.steps)).astype(int).tolist()
+    lines = []
+    for step in shown:
+        line = f"step {step}".ljust(len(f"step {picture.steps}") + 2)
+        lines.append(line + "".join(_mark(group, step, pen) for group in groups))
+    if len(shown) < picture.steps:
+        lines[0] += f"   ({len(shown)} of {picture.steps} steps)"
+    if share > 1:
+        lines.append(f"a mark is up to {share} tokens: ━ all of them are there, ─ some are")
+    return lines
+
+
+def _mark(group: Sequence[Token], step: int, pen: _Pen) -> str:
+    done = [token for token in group if token.step <= step]
+    if not done:
+        return "·"
+    latest = max(done, key=lambda token: token.step)
+    if latest.step == step:
+        return pen("→" if latest.moves_right else "←", latest, bold=True)
+    return pen("━" if len(done) == len(group) else "─", latest)
+
+
+def _slots(picture: Picture, width: int, pen: _Pen) -> list[str]:
+    """A table with a column per slot, folded at the width of the page."""
+    generated = picture.generated
+    rows = {"token": [token.label for token in generated], **picture.facts()}
+    name = max(map(len, rows)) + 1
+    cell = max(len(value) for values in rows.values() for value in values) + 1
+    block = picture.order.block_size
+    bar = " |" if block > 1 else ""
+    # Fold between two blocks, or within a block that is wider than the page.
+    blocks = (width - name) // (block * cell + len(bar))
+    fold = blocks * block or max(1, (width - name) // cell)
+    firsts = list(range(0, len(generated), fold))
+    if len(firsts) > FOLDS_SHOWN:
+        firsts = [*firsts[: FOLDS_SHOWN - 2], firsts[-1]]
+    lines, printed = ["slots, in generation order"], 0
+    for first in firsts:
+        if first > printed:
+            lines += ["", f"... {first - printed} slots ..."]
+        lines += [""] if first else []
+        for row, values in rows.items():
+            line = row.ljust(name)
+            for token in generated[first : first + fold]:
+                line += bar if token.slot % block == 0 and token.slot > first else ""
+                value = values[token.slot].rjust(cell)
+                line += pen(value, token) if row == "token" else value
+            lines.append(line)
+        printed = first + fold
+    return lines
+
+
+def _mask(picture: Picture, pen: _Pen) -> list[str]:
+    """The mask's first rows and columns: the rest continues alike, whatever the length."""
+    shown = picture.generated[:SLOTS_SHOWN]
+    label = max(len(token.label) for token in shown)
+    cell = len(str(len(shown) - 1)) + 1
+    lines = ["mask: the slots that a slot may attend to"]
+    if len(shown) < len(picture.text):
+        lines[0] += f" (the first {len(shown)} of {len(picture.text)}; the rest is alike)"
+    lines.append(" " * (label + cell + 1) + "".join(f"{token.slot:{cell}}" for token in shown))
+    mask = picture.order.mask(len(shown))
+    for token, row in zip(shown, mask, strict=True):
+        line = f"{pen(token.label.rjust(label), token)} {token.slot:{cell}}"
+        for other, allowed in zip(shown, row, strict=True):
+            line += pen("■".rjust(cell), other) if allowed else "·".rjust(cell)
+        lines.append(line)
+    return lines
