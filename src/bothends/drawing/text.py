@@ -55,14 +55,14 @@ class _Pen:
 def _steps(picture: Picture, width: int, pen: _Pen) -> list[str]:
     """The text after each step: an arrow for what is new, a dot for what is still to come."""
     *words, end = picture.text
-    cell = max((len(word.label) for word in words), default=0) + 3
+    cells = [len(word.label) + 3 for word in words]
     name = len(f"step {end.step}") + 2
-    if name + cell * len(words) + len(end.label) > width:
+    if name + sum(cells) + len(end.label) > width:
         return _long_steps(picture, width - name, pen)
     lines = []
     for step in range(1, picture.steps + 1):
         line = f"step {step}".ljust(name)
-        for word in words:
+        for word, cell in zip(words, cells, strict=True):
             line += pen(_word(word, step).center(cell), word, bold=word.step == step)
         lines.append(line)
     lines[-1] += " " * bool(words) + end.label
