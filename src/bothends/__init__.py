@@ -12,16 +12,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bothends.errors import BothendsError, UsageError
     from bothends.order import GenerationOrder
+    from bothends.translation import Translation, TranslationOptions
+    from bothends.translator import Translator
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "BothendsError": "bothends.errors",
     "GenerationOrder": "bothends.order",
+    "Translation": "bothends.translation",
+    "TranslationOptions": "bothends.translation",
+    "Translator": "bothends.translator",
     "UsageError": "bothends.errors",
 }
 
-__all__ = ["BothendsError", "GenerationOrder", "UsageError", "__version__"]
+__all__ = [
+    "BothendsError",
+    "GenerationOrder",
+    "Translation",
+    "TranslationOptions",
+    "Translator",
+    "UsageError",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

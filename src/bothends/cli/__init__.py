@@ -15,6 +15,8 @@ import typer
 
 from bothends import __version__
 from bothends.cli.order import order
+from bothends.cli.score import score
+from bothends.cli.translate import translate
 from bothends.errors import BothendsError
 
 # The base of all errors about the command line itself: an unknown option, a bad value. Newer Typers
@@ -32,6 +34,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(order)
+app.command()(score)
+app.command("summarize", help="Summarise text line by line: `translate`, for a model that does.")(
+    translate
+)
+app.command()(translate)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,24 @@
+"""Options that several commands share: one spelling, one help text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+ModelOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Model directory; else the model in the box.")
+]
+ThreadsOption = Annotated[
+    int | None, typer.Option(min=1, help="Batches at once; else one per core.")
+]
+PrecisionOption = Annotated[
+    Literal["float32", "int8"] | None,
+    typer.Option(help="Insist that the model was exported with it."),
+]
+EngineOption = Annotated[Literal["onnx", "torch"], typer.Option(help="What runs the network.")]
+InvalidOption = Annotated[
+    Literal["error", "replace"], typer.Option(help="What to do about invalid UTF-8.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON record per line.")]

@@ -1,0 +1,100 @@
+"""`bothends score`: the log probability that a model gives to translations made elsewhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bothends.cli.options import (
+    EngineOption,
+    InvalidOption,
+    JsonOption,
+    ModelOption,
+    PrecisionOption,
+    ThreadsOption,
+)
+
+if TYPE_CHECKING:
+    from bothends.lines import LineReader
+    from bothends.scoring import ForcedScore
+
+#: Pairs that are sorted into batches together.
+_WINDOW = 2048
+
+
+def score(
+    source: Annotated[Path, typer.Option(metavar="FILE", help="Source text, line by line.")],
+    target: Annotated[Path, typer.Option(metavar="FILE", help="Its translation, line by line.")],
+    model: ModelOption = None,
+    json_: JsonOption = False,
+    batch_tokens: Annotated[
+        int, typer.Option(min=1, help="Tokens of a batch on either side, padding included.")
+    ] = 1024,
+    threads: ThreadsOption = None,
+    precision: PrecisionOption = None,
+    engine: EngineOption = "onnx",
+    invalid: InvalidOption = "error",
+) -> None:
+    """Print the log probability of each target line, given its source line.
+
+    The perplexity of them all goes to stderr.
+    """
+    import numpy as np
+
+    from bothends.lines import LineReader
+    from bothends.translator import Translator
+
+    pairs = _pairs(LineReader([source], invalid), LineReader([target], invalid), source, target)
+    translator = Translator.load(model, precision=precision, threads=threads, engine=engine)
+    count, tokens, logprob = 0, 0, 0.0
+    while window := list(islice(pairs, _WINDOW)):
+        sources, targets = zip(*window, strict=True)
+        for each in translator.score(sources, targets, batch_tokens=batch_tokens):
+            print(json.dumps(_record(each)) if json_ else f"{each.logprob:.6f}")
+            count, tokens, logprob = count + 1, tokens + each.length, logprob + each.logprob
+    summary = f"{count:,} pairs, {tokens:,} tokens"
+    if count:
+        # As `corpus_perplexity`, without holding all scores: each pair has an end symbol too.
+        summary += f", perplexity {np.exp(-logprob / (tokens + count)):,.4f}"
+    print(summary, file=sys.stderr)
+
+
+def _record(score: ForcedScore) -> dict[str, Any]:
+    return {
+        "logprob": score.logprob,
+        "length": score.length,
+        "perplexity": score.perplexity,
+        "token_logprobs": score.token_logprobs,
+        "end_logprob": score.end_logprob,
+    }
+
+
+def _pairs(
+    sources: LineReader, targets: LineReader, source: Path, target: Path
+) -> Iterator[tuple[str, str]]:
+    """Lines side by side; an error if one file has more of them."""
+    from bothends.errors import BothendsError
+
+    # None says that input is slow; a score can wait for it.
+    left = (line for line in sources if line is not None)
+    right = (line for line in targets if line is not None)
+    count = 0
+    for line in left:
+        other = next(right, None)
+        if other is None:
+            lines = count + 1 + sum(1 for _ in left)
+            raise BothendsError(
+                f"{source} has {lines} lines, but {target} has {count}: expected pairs"
+            )
+        yield line, other
+        count += 1
+    if rest := sum(1 for _ in right):
+        raise BothendsError(
+            f"{source} has {count} lines, but {target} has {count + rest}: expected pairs"
+        )

@@ -1,0 +1,132 @@
+"""`bothends translate` and `bothends summarize`: line in, line out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bothends.cli.options import (
+    EngineOption,
+    InvalidOption,
+    JsonOption,
+    ModelOption,
+    PrecisionOption,
+    ThreadsOption,
+)
+
+if TYPE_CHECKING:
+    from bothends.translation import Translation
+
+
+def translate(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Text, one sentence per line; stdin if none."),
+    ] = None,
+    model: ModelOption = None,
+    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept; 1 is greedy search.")] = 4,
+    length_penalty: Annotated[float, typer.Option(min=0, help="0 prefers short output.")] = 0.6,
+    n_best: Annotated[int, typer.Option(min=1, help="Translations of each line.")] = 1,
+    min_length: Annotated[int, typer.Option(min=0, help="Fewest tokens of a translation.")] = 0,
+    max_length: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most tokens of a translation; else 2 x the line's + 20."),
+    ] = None,
+    max_source_length: Annotated[
+        int, typer.Option(min=1, help="Tokens of a line beyond which it is over-long.")
+    ] = 512,
+    dedup: Annotated[bool, typer.Option("--dedup", help="Drop immediate repetitions.")] = False,
+    scores: Annotated[bool, typer.Option("--scores", help="Print SCORE<TAB>TEXT.")] = False,
+    json_: JsonOption = False,
+    batch_tokens: Annotated[
+        int, typer.Option(min=1, help="Source tokens of a batch, padding included.")
+    ] = 1024,
+    threads: ThreadsOption = None,
+    precision: PrecisionOption = None,
+    engine: EngineOption = "onnx",
+    invalid: InvalidOption = "error",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at an over-long line instead of cutting it.")
+    ] = False,
+    progress: Annotated[
+        bool, typer.Option("--progress", help="Report lines and speed on stderr.")
+    ] = False,
+) -> None:
+    """Translate text line by line: line N of the output belongs to line N of the input."""
+    from bothends.cli.progress import Progress
+    from bothends.errors import BothendsError
+    from bothends.lines import LineReader
+    from bothends.translation import TranslationOptions
+    from bothends.translator import Translator
+
+    options = TranslationOptions(
+        beam=beam,
+        length_penalty=length_penalty,
+        n_best=n_best,
+        min_length=min_length,
+        max_length=max_length,
+        max_source_length=max_source_length,
+        deduplicate=dedup,
+        batch_tokens=batch_tokens,
+    )
+    reader = LineReader(files or [], invalid)
+    translator = Translator.load(model, precision=precision, threads=threads, engine=engine)
+    output = sys.stdout.buffer  # bytes: text is UTF-8 in and out, whatever the locale
+    overlong = 0
+    with closing(translator.stream(reader, options)) as translations, Progress(progress) as bar:
+        for index, translation in enumerate(translations):
+            if translation.truncated:
+                complaint = f"{reader.where(index)}: longer than {max_source_length} tokens"
+                if strict:
+                    raise BothendsError(f"{complaint}; see --max-source-length")
+                _warn(f"{complaint}, the rest of it is not translated")
+                overlong += 1
+            if json_:
+                text = json.dumps(_record(translation), ensure_ascii=False) + "\n"
+            else:
+                text = _lines(translation, n_best, scores)
+            output.write(text.encode("utf-8", "replace"))
+            output.flush()  # somebody may be waiting for this very line
+            bar.advance()
+    if overlong:
+        _warn(f"{overlong} over-long {'line was' if overlong == 1 else 'lines were'} cut")
+
+
+def _lines(translation: Translation, n_best: int, scores: bool) -> str:
+    """`n_best` lines, empty ones where there are no more translations: output stays aligned."""
+    lines = [
+        f"{each.score:.6f}\t{each.text}" if scores else each.text
+        for each in (translation, *translation.alternatives)
+    ]
+    lines += [""] * (n_best - len(lines))
+    return "\n".join(lines) + "\n"
+
+
+def _record(translation: Translation) -> dict[str, Any]:
+    """The fields by their names; `alternatives` only if there are any."""
+    record = {name: getattr(translation, name) for name in _FIELDS}
+    if translation.alternatives:
+        record["alternatives"] = [_record(each) for each in translation.alternatives]
+    return record
+
+
+_FIELDS = (
+    "text",
+    "score",
+    "logprob",
+    "tokens",
+    "pieces",
+    "steps",
+    "finished",
+    "truncated",
+    "time",
+)
+
+
+def _warn(message: str) -> None:
+    print(f"bothends: warning: {message}", file=sys.stderr)

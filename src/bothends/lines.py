@@ -1,0 +1,114 @@
+"""Lines of text from files and pipes, as they arrive.
+
+A line ends at a line feed and nowhere else: U+2028, form feeds and the like are characters of the
+text, so that line 7 here is line 7 for `sed` and `paste`. A carriage return before the line feed
+belongs to the line's end.
+"""
+
+from __future__ import annotations
+
+import io
+import select
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Literal, cast
+
+from bothends.errors import BothendsError
+
+Invalid = Literal["error", "replace"]
+
+#: What one read asks for: as much as a pipe holds on Linux.
+_CHUNK = 1 << 16
+
+_STANDARD_INPUT = Path("-")
+
+
+class LineReader:
+    """Iterates over the lines of files, one after the other; of standard input where none is named.
+
+    Yields `None` where the next line has not arrived yet, so that a pipeline can deliver what it
+    has instead of waiting. Invalid UTF-8 is an error that names file and line, or, with
+    `invalid="replace"`, becomes U+FFFD.
+    """
+
+    def __init__(self, paths: Sequence[Path] = (), invalid: Invalid = "error") -> None:
+        self._paths = list(paths) or [_STANDARD_INPUT]
+        self._invalid = invalid
+        #: for each file opened so far, the number of lines before it
+        self._starts: list[int] = []
+        for path in self._paths:
+            # Said now, and not after hours of translating the files before it.
+            if path != _STANDARD_INPUT and not path.exists():
+                raise BothendsError(f"{path}: no such file")
+
+    def __iter__(self) -> Iterator[str | None]:
+        count = 0
+        for path in self._paths:
+            self._starts.append(count)
+            try:
+                with _open(path) as file:
+                    for line in _lines(file):
+                        yield None if line is None else self._decode(line, count)
+                        count += line is not None
+            except OSError as error:
+                raise BothendsError(f"{_name(path)}: cannot be read: {error.strerror}") from None
+
+    def where(self, index: int) -> str:
+        """File and number of the line with this index, counted from 0 over all files."""
+        file = bisect_right(self._starts, index) - 1
+        return f"{_name(self._paths[file])}, line {index - self._starts[file] + 1}"
+
+    def _decode(self, line: bytes, index: int) -> str:
+        line = line.removesuffix(b"\r")
+        try:
+            return line.decode("utf-8", "replace" if self._invalid == "replace" else "strict")
+        except UnicodeDecodeError as error:
+            raise BothendsError(
+                f"{self.where(index)}: not valid UTF-8 (byte 0x{line[error.start]:02x} after "
+                f"{error.start} others); convert the text, or use --invalid replace"
+            ) from None
+
+
+def _name(path: Path) -> str:
+    return "<stdin>" if path == _STANDARD_INPUT else str(path)
+
+
+def _open(path: Path) -> AbstractContextManager[io.BufferedReader]:
+    if path != _STANDARD_INPUT:
+        return open(path, "rb")
+    if sys.stdin is None:  # the process was started without one
+        raise BothendsError("standard input is closed: name a file, or pipe some text in")
+    return nullcontext(cast(io.BufferedReader, sys.stdin.buffer))
+
+
+def _lines(file: io.BufferedReader) -> Iterator[bytes | None]:
+    """The lines without their line feeds, and `None` before each read that would have to wait."""
+    parts: list[bytes] = []  # of a line that has not ended yet
+    while True:
+        if _must_wait(file):
+            yield None
+        # One system call: what a pipe or terminal holds now, not what would fill the request.
+        chunk = file.read1(_CHUNK)
+        if not chunk:
+            break
+        first, *others = chunk.split(b"\n")
+        parts.append(first)
+        for other in others:
+            yield b"".join(parts)
+            parts = [other]
+    if last := b"".join(parts):
+        yield last
+
+
+def _must_wait(file: io.BufferedReader) -> bool:
+    try:
+        descriptor = file.fileno()
+    except io.UnsupportedOperation:  # bytes in memory
+        return False
+    try:
+        return not select.select([descriptor], [], [], 0)[0]
+    except (OSError, ValueError):  # this system cannot tell: then it may
+        return True

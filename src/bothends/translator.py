@@ -1,0 +1,274 @@
+"""Text in, text out: vocabulary, engine and search behind one object.
+
+    translator = Translator.load("model-directory")
+    for translation in translator.translate(["A line.", "Another one."]):
+        print(translation.text, translation.score)
+
+What a line is translated to depends on the line, the model and the options, and on nothing else:
+not on the other lines, nor on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from bothends.engines.loading import (
+    EngineName,
+    Precision,
+    load_onnx_engine,
+    load_torch_engine,
+)
+from bothends.engines.protocol import Engine
+from bothends.errors import BothendsError, UsageError
+from bothends.model.directory import Description, read_description
+from bothends.order import IntArray
+from bothends.scoring import ForcedScore, force_scores
+from bothends.search import Hypothesis, beam_search
+from bothends.streaming import Place, in_order, split_into_batches, split_into_windows
+from bothends.translation import EMPTY, Translation, TranslationOptions
+from bothends.vocabulary import Vocabularies
+
+#: The model in the box: a model directory that is part of the installed package.
+BOXED_MODEL = Path(__file__).parent / "models" / "default"
+
+
+class Translator:
+    """A loaded model. Thread-safe: any number of threads may call any of its methods at once.
+
+    All calls share one pool of `threads` workers, each of which translates one batch on one core;
+    the model, once loaded, does not change. A single line takes one core, several lines take more.
+    """
+
+    def __init__(
+        self,
+        engine: Engine[Any],
+        description: Description,
+        vocabularies: Vocabularies,
+        threads: int = 1,
+    ) -> None:
+        """See `load`; this is for an engine of your own."""
+        if threads < 1:
+            raise UsageError(f"threads must be at least 1, but is {threads}")
+        self.description = description
+        self.vocabularies = vocabularies
+        self.threads = threads
+        self._engine = engine
+        # Its threads start with the first batches and end with the translator.
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="bothends")
+
+    @classmethod
+    def load(
+        cls,
+        directory: Path | str | None = None,
+        *,
+        precision: Precision | None = None,
+        threads: int | None = None,
+        engine: EngineName = "onnx",
+    ) -> Translator:
+        """Load the model in `directory`, or the model in the box.
+
+        `precision` only checks that the model was exported with it. `threads` are all cores that
+        the process may use, unless you say otherwise. The `torch` engine needs PyTorch and the
+        model's weights: it is the reference, and the one for a GPU.
+        """
+        directory = BOXED_MODEL if directory is None else Path(directory)
+        if directory == BOXED_MODEL and not directory.is_dir():
+            raise BothendsError(
+                "this installation has no model in the box: name a model directory "
+                "(--model DIR, or Translator.load(directory))"
+            )
+        description = read_description(directory)
+        vocabularies = Vocabularies.load(directory, description.model.special)
+        for side, vocabulary, words in (
+            ("source", vocabularies.source, description.model.vocabulary_size),
+            ("target", vocabularies.target, description.model.target_size),
+        ):
+            if vocabulary.size != words:
+                raise BothendsError(
+                    f"{vocabulary.path}: {vocabulary.size} entries, but the model has {words} "
+                    f"{side} words: it is the vocabulary of another model"
+                )
+        if engine == "torch":  # which spreads a single batch over cores, or over a GPU
+            return cls(load_torch_engine(directory, precision, threads), description, vocabularies)
+        if threads is None:
+            threads = _available_cores()
+        return cls(load_onnx_engine(directory, precision), description, vocabularies, threads)
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        beam: int = 4,
+        length_penalty: float = 0.6,
+        normalisation: Literal["google", "mean"] = "google",
+        n_best: int = 1,
+        min_length: int = 0,
+        max_length: int | None = None,
+        deduplicate: bool = False,
+        max_source_length: int = 512,
+        batch_tokens: int = 1024,
+    ) -> list[Translation]:
+        """Translate lines; one `Translation` for each, in order. See `TranslationOptions`.
+
+        An empty line, or one of nothing but spaces, has an empty translation.
+        """
+        if isinstance(lines, str):
+            raise TypeError("translate takes a list of lines: translate([line])")
+        options = TranslationOptions(
+            beam=beam,
+            length_penalty=length_penalty,
+            normalisation=normalisation,
+            n_best=n_best,
+            min_length=min_length,
+            max_length=max_length,
+            deduplicate=deduplicate,
+            max_source_length=max_source_length,
+            batch_tokens=batch_tokens,
+        )
+        return list(in_order([lines] if lines else [], partial(self._submit_lines, options)))
+
+    def stream(
+        self, lines: Iterable[str | None], options: TranslationOptions | None = None
+    ) -> Generator[Translation, None, None]:
+        """Translate lines as they come, in memory that does not grow with their number.
+
+        Reads ahead: at first a few dozen lines, later up to some thousand. Where the input may make
+        the translator wait, let it yield `None` first: what was read by then is translated and
+        yielded before the next line is asked for. Who stops early should close the generator.
+        """
+        if isinstance(lines, str):
+            raise TypeError("stream takes an iterable of lines: stream([line])")
+        submit = partial(self._submit_lines, options or TranslationOptions())
+        return in_order(split_into_windows(lines), submit)
+
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str | Sequence[int]],
+        *,
+        batch_tokens: int = 1024,
+    ) -> list[ForcedScore]:
+        """The log probability of each target, given its source.
+
+        A target is text, or the `tokens` of a `Translation`: text can be cut into tokens in more
+        than one way, and is scored as the vocabulary cuts it.
+        """
+        if len(sources) != len(targets):
+            raise UsageError(f"{len(sources)} sources, but {len(targets)} targets: expected pairs")
+        pairs = list(zip(sources, targets, strict=True))
+        submit = partial(self._submit_pairs, batch_tokens)
+        return list(in_order([pairs] if pairs else [], submit))
+
+    def _submit_lines(
+        self, options: TranslationOptions, lines: Sequence[str]
+    ) -> list[Place[Translation]]:
+        encoded = self.vocabularies.source.encode(lines, self.threads)
+        nothing: Future[list[Translation]] = Future()
+        nothing.set_result([EMPTY])
+        places = [Place(nothing, 0)] * len(lines)
+        # What is left of a line in the vocabulary may be nothing even where it has characters.
+        work = [index for index, line in enumerate(lines) if line.strip() and encoded[index]]
+        lengths = [min(len(encoded[index]), options.max_source_length) + 1 for index in work]
+        for batch in split_into_batches(lengths, options.batch_tokens, self.threads):
+            indices = [work[position] for position in batch]
+            sources = [encoded[index] for index in indices]
+            future = self._pool.submit(self._translate_batch, options, sources)
+            for position, index in enumerate(indices):
+                places[index] = Place(future, position)
+        return places
+
+    def _translate_batch(
+        self, options: TranslationOptions, sources: Sequence[Sequence[int]]
+    ) -> list[Translation]:
+        begin = time.perf_counter()
+        limit = options.max_source_length
+        found = beam_search(
+            self._engine,
+            self.description.order,
+            self.description.model.special,
+            self._padded([source[:limit] for source in sources]),
+            options.search,
+            np.array([options.longest(min(len(source), limit)) for source in sources]),
+        )
+        seconds = time.perf_counter() - begin
+        texts = iter(
+            self.vocabularies.target.decode(
+                [hypothesis.tokens for hypotheses in found for hypothesis in hypotheses]
+            )
+        )
+        translations = []
+        for source, hypotheses in zip(sources, found, strict=True):
+            best, *others = (
+                self._translation(hypothesis, next(texts), len(source) > limit, seconds)
+                for hypothesis in hypotheses
+            )
+            translations.append(replace(best, alternatives=tuple(others)))
+        return translations
+
+    def _translation(
+        self, hypothesis: Hypothesis, text: str, truncated: bool, seconds: float
+    ) -> Translation:
+        return Translation(
+            text=text,
+            score=hypothesis.score,
+            logprob=hypothesis.logprob,
+            tokens=tuple(hypothesis.tokens),
+            pieces=tuple(self.vocabularies.target.pieces(hypothesis.tokens)),
+            steps=hypothesis.steps,
+            finished=hypothesis.finished,
+            truncated=truncated,
+            time=seconds,
+        )
+
+    def _submit_pairs(
+        self, batch_tokens: int, pairs: Sequence[tuple[str, str | Sequence[int]]]
+    ) -> list[Place[ForcedScore]]:
+        sources = self.vocabularies.source.encode([source for source, _ in pairs], self.threads)
+        texts = [target if isinstance(target, str) else "" for _, target in pairs]
+        targets = [
+            encoded if isinstance(target, str) else list(target)
+            for encoded, (_, target) in zip(
+                self.vocabularies.target.encode(texts, self.threads), pairs, strict=True
+            )
+        ]
+        lengths = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
+        places: dict[int, Place[ForcedScore]] = {}
+        for batch in split_into_batches(lengths, batch_tokens, self.threads):
+            future = self._pool.submit(
+                self._score_batch, [sources[i] for i in batch], [targets[i] for i in batch]
+            )
+            for position, index in enumerate(batch):
+                places[index] = Place(future, position)
+        return [places[index] for index in range(len(pairs))]
+
+    def _score_batch(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[ForcedScore]:
+        order, special = self.description.order, self.description.model.special
+        return force_scores(self._engine, order, special, self._padded(sources), targets)
+
+    def _padded(self, sources: Sequence[Sequence[int]]) -> IntArray:
+        """Source sentences as an engine takes them, `(S, N)`: each with its end symbol."""
+        special = self.description.model.special
+        longest = max(len(source) for source in sources)
+        padded = np.full((len(sources), longest + 1), special.pad, dtype=np.int64)
+        for row, source in zip(padded, sources, strict=True):
+            row[: len(source)] = source
+            row[len(source)] = special.end
+        return padded
+
+
+def _available_cores() -> int:
+    """Cores that this process may run on; fewer than the machine's in a container."""
+    if hasattr(os, "sched_getaffinity"):  # not on every system
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
