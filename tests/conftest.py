@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 from bothends.errors import UsageError
 from bothends.model.config import Dropout, ModelConfig
@@ -18,6 +19,9 @@ from bothends.order import VARIANTS, GenerationOrder, IntArray
 
 # Tiny products are faster on one thread, and the suite shares its machine.
 torch.set_num_threads(1)
+# A property is about values: on a busy machine any example can take long.
+settings.register_profile("bothends", deadline=None)
+settings.load_profile("bothends")
 
 PLAIN_ORDERS = [
     GenerationOrder.parse(text)
