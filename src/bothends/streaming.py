@@ -48,17 +48,22 @@ def split_into_windows(
     """
     window: list[Item] = []
     size = min(first, largest)
-    for item in items:
-        if item is None:
-            if window:
+    try:
+        for item in items:
+            if item is None:
+                if window:
+                    yield window
+                yield []
+                window = []
+                continue
+            window.append(item)
+            if len(window) == size:
                 yield window
-            yield []
-            window = []
-            continue
-        window.append(item)
-        if len(window) == size:
+                window, size = [], min(4 * size, largest)
+    except Exception:
+        if window:  # what was read before reading failed
             yield window
-            window, size = [], min(4 * size, largest)
+        raise
     if window:
         yield window
 
