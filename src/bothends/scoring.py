@@ -1,0 +1,82 @@
+"""Forced scores: the logprob that a model gives to targets it did not choose itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from bothends.engines.protocol import Engine
+from bothends.errors import UsageError
+from bothends.model.config import SpecialTokens
+from bothends.order import GenerationOrder, IntArray
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True)
+class ForcedScore:
+    """The logprob of one target, token by token."""
+
+    token_logprobs: list[float]  # text order
+    end_logprob: float
+
+    @property
+    def logprob(self) -> float:
+        """Of the whole target and its end symbol."""
+        return sum(self.token_logprobs) + self.end_logprob
+
+    @property
+    def length(self) -> int:
+        """Tokens of text; the end symbol is not counted."""
+        return len(self.token_logprobs)
+
+    @property
+    def perplexity(self) -> float:
+        """Per symbol, the end symbol included: an empty target has one too."""
+        return corpus_perplexity([self])
+
+
+def force_scores(
+    engine: Engine[State],
+    order: GenerationOrder,
+    special: SpecialTokens,
+    source: IntArray,
+    targets: Sequence[Sequence[int]],
+) -> list[ForcedScore]:
+    """Score one target, in text order, for each source sentence `(S, N)`, as one batch."""
+    if len(source) != len(targets):
+        raise UsageError(f"{len(source)} source sentences came with {len(targets)} targets")
+    if not targets:
+        return []
+    each = [order.target_slots(target, special.end, special.pad) for target in targets]
+    length = max(len(slots) for slots in each)  # whole blocks, so every target's blocks line up
+    slots = np.full((len(each), length), special.pad)  # (S, T)
+    for row, target_slots in zip(slots, each, strict=True):
+        row[: len(target_slots)] = target_slots
+    logprobs = engine.force(
+        engine.encode(source),
+        order.shift(slots, special.start),
+        order.positions(length),
+        order.direction_ids(length),
+        order.mask(length),
+        slots,
+    ).astype(np.float64)
+    return [
+        ForcedScore(order.inverse(row[: len(target)].tolist()), float(row[len(target)]))
+        for row, target in zip(logprobs, targets, strict=True)
+    ]
+
+
+def corpus_perplexity(scores: Iterable[ForcedScore]) -> float:
+    """`exp` of the mean negative logprob per symbol over all targets, end symbols included."""
+    logprob, symbols = 0.0, 0
+    for score in scores:
+        logprob += score.logprob
+        symbols += score.length + 1
+    if not symbols:
+        raise UsageError("the perplexity of no targets at all is undefined; score at least one")
+    with np.errstate(over="ignore"):  # a hopeless model: infinity says so
+        return float(np.exp(-logprob / symbols))
