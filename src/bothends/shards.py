@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from bothends.corpus import FilterReport
 from bothends.errors import BothendsError
 from bothends.model.config import Strict
 from bothends.model.directory import first_problem, write_atomically
@@ -55,6 +56,11 @@ class FileRecord(Strict):
     bytes: int
     sha256: str
 
+    @classmethod
+    def of(cls, path: Path) -> FileRecord:
+        content = path.read_bytes()
+        return cls(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+
 
 class SplitRecord(Strict):
     """The extent of one split."""
@@ -66,16 +72,26 @@ class SplitRecord(Strict):
     shards: tuple[int, ...]
 
 
+class VocabularyRecord(Strict):
+    """The vocabularies, and the number of lines they were trained on if they were not given."""
+
+    joint: bool
+    source_size: int
+    target_size: int
+    training_lines: int | None
+
+
 class Manifest(Strict):
     """What `manifest.json` says of a prepared corpus."""
 
     format_version: int = FORMAT_VERSION
+    vocabulary: VocabularyRecord
     token_type: TokenType
-    source_vocabulary_size: int
-    target_vocabulary_size: int
     splits: dict[str, SplitRecord]
     files: dict[str, FileRecord]
-    #: how the corpus was made: command, inputs, filters, and what they dropped
+    #: what the filters dropped from each split
+    reports: dict[str, FilterReport]
+    #: how the corpus was made: text files, filters, how the vocabulary was trained
     provenance: dict[str, Any]
 
 

@@ -15,7 +15,9 @@ import typer
 
 from bothends import __version__
 from bothends.cli.order import order
+from bothends.cli.prepare import prepare
 from bothends.cli.score import score
+from bothends.cli.several import SeveralValues
 from bothends.cli.translate import translate
 from bothends.errors import BothendsError
 
@@ -34,6 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(order)
+app.command(cls=SeveralValues)(prepare)
 app.command()(score)
 app.command("summarize", help="Summarise text line by line: `translate`, for a model that does.")(
     translate

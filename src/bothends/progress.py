@@ -1,0 +1,72 @@
+"""How far a long job is: a bar on a terminal, a plain line now and then elsewhere. On stderr.
+
+with progress("encode", "pairs", total=10_000_000) as advance:
+    for batch in batches:
+        ...
+        advance(len(batch))
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+#: Seconds between two plain lines: a log of a day's job stays readable.
+INTERVAL = 30.0
+
+Advance = Callable[[int], None]
+
+
+@contextmanager
+def progress(job: str, unit: str, total: int | None = None) -> Iterator[Advance]:
+    """Give a function that is to be called with the number of units just done."""
+    if sys.stderr.isatty():
+        with _bar(job, unit, total) as advance:
+            yield advance
+    else:
+        yield _lines(job, unit, total)
+
+
+@contextmanager
+def _bar(job: str, unit: str, total: int | None) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr),
+        transient=True,
+    ) as bar:
+        task = bar.add_task(job, total=total)
+        yield lambda units: bar.advance(task, units)
+
+
+def _lines(job: str, unit: str, total: int | None) -> Advance:
+    started = printed = time.monotonic()
+    done = 0
+
+    def advance(units: int) -> None:
+        nonlocal done, printed
+        done += units
+        now = time.monotonic()
+        if now - printed >= INTERVAL:
+            printed = now
+            share = f" of {total:,} ({done / total:.0%})" if total else ""
+            speed = done / (now - started)
+            print(f"{job}: {done:,}{share} {unit}, {speed:,.0f} a second", file=sys.stderr)
+
+    return advance
