@@ -21,12 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bothends.engines.loading import (
-    EngineName,
-    Precision,
-    load_onnx_engine,
-    load_torch_engine,
-)
+from bothends.engines.loading import EngineName, Precision, load_engine
 from bothends.engines.protocol import Engine
 from bothends.errors import BothendsError, UsageError
 from bothends.model.directory import Description, read_description
@@ -56,8 +51,6 @@ class Translator:
         threads: int = 1,
     ) -> None:
         """See `load`; this is for an engine of your own."""
-        if threads < 1:
-            raise UsageError(f"threads must be at least 1, but is {threads}")
         self.description = description
         self.vocabularies = vocabularies
         self.threads = threads
@@ -97,11 +90,12 @@ class Translator:
                     f"{vocabulary.path}: {vocabulary.size} entries, but the model has {words} "
                     f"{side} words: it is the vocabulary of another model"
                 )
-        if engine == "torch":  # which spreads a single batch over cores, or over a GPU
-            return cls(load_torch_engine(directory, precision, threads), description, vocabularies)
-        if threads is None:
-            threads = _available_cores()
-        return cls(load_onnx_engine(directory, precision), description, vocabularies, threads)
+        if threads is not None and threads < 1:
+            raise UsageError(f"threads must be at least 1, but is {threads}")
+        network = load_engine(engine, directory, precision, threads)
+        # PyTorch spreads a single batch over cores, or over a GPU.
+        workers = 1 if engine == "torch" else threads or _available_cores()
+        return cls(network, description, vocabularies, workers)
 
     def translate(
         self,

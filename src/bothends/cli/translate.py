@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import closing
+import time
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,14 +54,14 @@ def translate(
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at an over-long line instead of cutting it.")
     ] = False,
-    progress: Annotated[
+    report: Annotated[
         bool, typer.Option("--progress", help="Report lines and speed on stderr.")
     ] = False,
 ) -> None:
     """Translate text line by line: line N of the output belongs to line N of the input."""
-    from bothends.cli.progress import Progress
     from bothends.errors import BothendsError
     from bothends.lines import LineReader
+    from bothends.progress import progress
     from bothends.translation import TranslationOptions
     from bothends.translator import Translator
 
@@ -76,12 +77,16 @@ def translate(
     )
     reader = LineReader(files or [], invalid)
     translator = Translator.load(model, precision=precision, threads=threads, engine=engine)
+    begin = time.monotonic()
     output = sys.stdout.buffer  # bytes: text is UTF-8 in and out, whatever the locale
-    overlong = 0
-    with closing(translator.stream(reader, options)) as translations, Progress(progress) as bar:
-        for index, translation in enumerate(translations):
+    count = overlong = 0
+    with (
+        closing(translator.stream(reader, options)) as translations,
+        progress("translate", "lines") if report else nullcontext(_ignore) as advance,
+    ):
+        for count, translation in enumerate(translations, start=1):
             if translation.truncated:
-                complaint = f"{reader.where(index)}: longer than {max_source_length} tokens"
+                complaint = f"{reader.where(count - 1)}: longer than {max_source_length} tokens"
                 if strict:
                     raise BothendsError(f"{complaint}; see --max-source-length")
                 _warn(f"{complaint}, the rest of it is not translated")
@@ -92,19 +97,23 @@ def translate(
                 text = _lines(translation, n_best, scores)
             output.write(text.encode("utf-8", "replace"))
             output.flush()  # somebody may be waiting for this very line
-            bar.advance()
+            advance(1)
     if overlong:
-        _warn(f"{overlong} over-long {'line was' if overlong == 1 else 'lines were'} cut")
+        _warn(f"{overlong:,} over-long {'line was' if overlong == 1 else 'lines were'} cut")
+    if report:
+        seconds = time.monotonic() - begin
+        print(f"{count:,} lines, {count / seconds:,.1f} a second", file=sys.stderr)
 
 
 def _lines(translation: Translation, n_best: int, scores: bool) -> str:
     """`n_best` lines, empty ones where there are no more translations: output stays aligned."""
-    lines = [
-        f"{each.score:.6f}\t{each.text}" if scores else each.text
-        for each in (translation, *translation.alternatives)
-    ]
-    lines += [""] * (n_best - len(lines))
-    return "\n".join(lines) + "\n"
+    from bothends.translation import EMPTY
+
+    best = [translation, *translation.alternatives]
+    best += [EMPTY] * (n_best - len(best))
+    return "".join(
+        f"{each.score:.6f}\t{each.text}\n" if scores else f"{each.text}\n" for each in best
+    )
 
 
 def _record(translation: Translation) -> dict[str, Any]:
@@ -126,6 +135,9 @@ _FIELDS = (
     "truncated",
     "time",
 )
+
+
+def _ignore(lines: int) -> None: ...
 
 
 def _warn(message: str) -> None:

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bothends.engines.protocol import Engine
-from bothends.errors import BothendsError, UsageError
+from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.directory import DECODER, ENCODER, WEIGHTS
 
 EngineName = Literal["onnx", "torch"]
 Precision = Literal["float32", "int8"]
 
 
-def load_onnx_engine(directory: Path, precision: Precision | None = None) -> Engine[Any]:
-    """The exported graphs, each run on one core. `precision`, if given, must be theirs."""
+def load_engine(
+    name: EngineName,
+    directory: Path,
+    precision: Precision | None = None,
+    threads: int | None = None,
+) -> Engine[Any]:
+    """The engine called `name` for the model in `directory`.
+
+    `onnx` runs exported graphs, a batch on one core; `precision`, if given, must be theirs. `torch`
+    runs the weights, on a GPU where there is one, or else on `threads` cores.
+    """
+    for value, known in ((name, EngineName), (precision, Precision)):
+        if value is not None and value not in get_args(known):
+            what = "engine" if known is EngineName else "precision"
+            raise UsageError(f"unknown {what} {value!r}; {nearest(value, get_args(known))}")
+    if name == "torch":
+        return _load_torch_engine(directory, precision, threads)
+    return _load_onnx_engine(directory, precision)
+
+
+def _load_onnx_engine(directory: Path, precision: Precision | None) -> Engine[Any]:
     missing = [name for name in (ENCODER, DECODER) if not (directory / name).is_file()]
     if missing:
         hint = (
@@ -34,10 +53,9 @@ def load_onnx_engine(directory: Path, precision: Precision | None = None) -> Eng
     return engine
 
 
-def load_torch_engine(
-    directory: Path, precision: Precision | None = None, threads: int | None = None
+def _load_torch_engine(
+    directory: Path, precision: Precision | None, threads: int | None
 ) -> Engine[Any]:
-    """The model's weights in PyTorch, on a GPU where there is one."""
     if precision not in (None, "float32"):
         raise UsageError(f"the torch engine computes in float32, not in {precision}: use onnx")
     try:
