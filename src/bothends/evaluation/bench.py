@@ -16,7 +16,7 @@ from time import perf_counter, sleep
 
 from bothends.evaluation.bench_machine import Bandwidth, cores, step_bytes
 from bothends.evaluation.bench_systems import Outcome, Parts, System, Threads
-from bothends.evaluation.bench_workload import Workload, batches
+from bothends.evaluation.bench_workload import Workload
 from bothends.model.config import ModelConfig
 
 #: Seconds after a turn on several cores. Thread pools spin for a while after their last product,
@@ -134,7 +134,7 @@ def measure(
         )
     ]
     for case in cases:
-        batches(case.contestant.workload, case.batch)  # complains before the work, not after it
+        case.contestant.workload.batches(case.batch)  # complains before the work, not after it
     for case in cases:
         tell(f"warming up {case.contestant.system.label}, batch {case.batch}, beam {case.beam}")
         choose_threads(case)
@@ -167,7 +167,7 @@ def choose_threads(case: Case) -> None:
         for threads in case.contestant.system.arrangements(case.cores)
         if threads.workers <= case.batch
     ]
-    first = batches(case.contestant.workload, case.batch)[0]
+    first = case.contestant.workload.batches(case.batch)[0]
 
     def try_out(threads: Threads) -> float:
         return translate(case.contestant, first, case.beam, threads).seconds
@@ -191,7 +191,7 @@ def take_turn(case: Case) -> Turn:
     turn = Turn(
         tuple(
             translate(case.contestant, batch, case.beam, case.threads)
-            for batch in batches(case.contestant.workload, case.batch)
+            for batch in case.contestant.workload.batches(case.batch)
         )
     )
     if case.cores > 1:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.bench_systems import Outcome, Request
 from bothends.order import IntArray
+from bothends.translation import TranslationOptions
 from bothends.vocabulary import Vocabularies
 
 
@@ -20,13 +22,17 @@ class RandomIds:
 
     name: str
     sources: Sequence[IntArray]
+    #: sentences that a turn has at least: all cost the same, so a few of them will do
+    sentences: int
     #: slots that a translation fills, its end symbol included
     slots: int
     #: the model never writes the end symbol, so nothing has to keep it from doing so
     never_ends: bool
 
-    def __len__(self) -> int:
-        return len(self.sources)
+    def batches(self, size: int) -> list[slice]:
+        """Full batches, as few as hold the sentences of a turn."""
+        _check_batch(size, self.name, len(self.sources))
+        return [slice(start, start + size) for start in range(0, self.sentences, size)]
 
     def read(self, batch: slice) -> Sequence[IntArray]:
         return self.sources[batch]
@@ -48,8 +54,10 @@ class Text:
     vocabularies: Vocabularies
     references: Sequence[str] | None = None
 
-    def __len__(self) -> int:
-        return len(self.lines)
+    def batches(self, size: int) -> list[slice]:
+        """All lines; the last batch takes what is left."""
+        _check_batch(size, self.name, len(self.lines))
+        return [slice(start, start + size) for start in range(0, len(self.lines), size)]
 
     def read(self, batch: slice) -> Sequence[IntArray]:
         vocabulary = self.vocabularies.source
@@ -57,7 +65,8 @@ class Text:
         return [np.array([*pieces, end]) for pieces in vocabulary.encode(self.lines[batch])]
 
     def request(self, sources: Sequence[IntArray], beam: int) -> Request:
-        return Request(beam, 0, 2 * max(map(len, sources)) + 20)
+        longest = max(map(len, sources)) - 1
+        return Request(beam, 0, TranslationOptions().longest(longest))
 
     def write(self, outcome: Outcome) -> list[str]:
         return self.vocabularies.target.decode(outcome.tokens)
@@ -66,19 +75,19 @@ class Text:
 Workload = RandomIds | Text
 
 
-def batches(workload: Workload, size: int) -> list[slice]:
-    """The sentences in batches of `size`; the last one takes what is left."""
-    count = len(workload)
-    if size > count:
-        raise UsageError(
-            f"a batch of {size} needs as many sentences, but {workload.name} has {count}"
-        )
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+def _check_batch(size: int, name: str, sentences: int) -> None:
+    if size > sentences:
+        raise UsageError(f"a batch of {size} needs as many sentences, but {name} has {sentences}")
 
 
-def read_pairs(
-    source: Path, reference: Path | None, limit: int
-) -> tuple[list[str], list[str] | None]:
+class Pairs(NamedTuple):
+    """Lines, and their references if there are any."""
+
+    lines: list[str]
+    references: list[str] | None
+
+
+def read_pairs(source: Path, reference: Path | None, limit: int) -> Pairs:
     """Up to `limit` lines and their references, the longest lines first.
 
     Sorted, because everybody who translates in batches sorts: neighbours of one length need no
@@ -95,7 +104,7 @@ def read_pairs(
     if not pairs:
         raise BothendsError(f"{source}: no line with text in it")
     pairs.sort(key=lambda pair: -len(pair[0]))
-    return [line for line, _ in pairs], [text for _, text in pairs] if reference else None
+    return Pairs([line for line, _ in pairs], [text for _, text in pairs] if reference else None)
 
 
 def _read(path: Path) -> list[str]:

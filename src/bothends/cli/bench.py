@@ -1,0 +1,137 @@
+"""`bothends bench`: how fast, against whom, and where the time goes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bothends.errors import UsageError
+
+if TYPE_CHECKING:
+    from bothends.engines.loading import Precision
+
+
+def bench(
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="An exported model; may be given several times."),
+    ] = None,
+    synthetic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SHAPE[:ORDER,...]",
+            help="Random weights and forced lengths: base, small or tiny, and orders.",
+        ),
+    ] = None,
+    batch: Annotated[str, typer.Option(help="Sentences translated together.")] = "1,32",
+    beam: Annotated[str, typer.Option(help="Hypotheses kept; 1 is greedy.")] = "1,4",
+    threads: Annotated[
+        str,
+        typer.Option(help="Cores of a system, or auto: one for a single sentence, else all."),
+    ] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="Of synthetic models and of peers; a model has its own.")
+    ] = "int8",
+    source_length: Annotated[
+        int, typer.Option(min=2, help="Tokens of a synthetic source, its end included.")
+    ] = 25,
+    target_length: Annotated[
+        int, typer.Option(min=2, help="Tokens of a forced translation, its end included.")
+    ] = 32,
+    source: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Text for the models to translate.")
+    ] = None,
+    reference: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its translations, for BLEU.")
+    ] = None,
+    sentences: Annotated[
+        int | None,
+        typer.Option(min=1, help="Sentences in a turn; else 4 synthetic ones, 64 of a text."),
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Rounds: each system's turns.")] = 5,
+    peers: Annotated[
+        str | None,
+        typer.Option(help="ctranslate2, transformers, or none; else ctranslate2 if installed."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, sources and turns.")] = 0,
+    json_: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Where the line of JSON goes; else stdout."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw speed-ups: .svg or .png.")
+    ] = None,
+) -> None:
+    """Measure speed: systems take turns, and every figure has its baseline and its signature."""
+    from bothends.evaluation.bench import Plan, measure
+    from bothends.evaluation.bench_contestants import Synthetic, Wishes, gather
+    from bothends.evaluation.bench_machine import this_machine
+    from bothends.evaluation.bench_report import bleu_metric, make_report
+    from bothends.evaluation.bench_table import print_report
+    from bothends.evaluation.peers import choose_peers
+
+    plan = Plan(
+        batches=_numbers("--batch", batch),
+        beams=_numbers("--beam", beam),
+        threads=(None,) if threads == "auto" else _numbers("--threads", threads),
+        rounds=repeat,
+        seed=seed,
+    )
+    wishes = Wishes(
+        synthetic=tuple(map(Synthetic.parse, synthetic or [])),
+        models=tuple(model or []),
+        precisions=_precisions(precision),
+        peers=choose_peers(None if peers is None else [] if peers == "none" else peers.split(",")),
+        largest_batch=max(plan.batches),
+        source_length=source_length,
+        target_length=target_length,
+        sentences=sentences,
+        source=source,
+        reference=reference,
+        seed=seed,
+    )
+    if reference is not None:
+        bleu_metric()
+    if picture is not None:
+        from bothends.evaluation.plots import check_picture, draw_bench
+
+        check_picture(picture)
+
+    def tell(message: str) -> None:
+        print(f"bothends: {message}", file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="bothends-bench-") as scratch:
+        measurement = measure(gather(wishes, Path(scratch)), plan, tell)
+    report = make_report(measurement, this_machine(), repeat, wishes.peers.notes)
+    print_report(report)
+    line = json.dumps(report.as_json(), ensure_ascii=False)
+    if json_ is None:
+        print(line)
+    else:
+        json_.write_text(line + "\n", encoding="utf-8")
+    if picture is not None:
+        draw_bench(report, picture)
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    """`1,32` as whole numbers from 1 on, each of them once."""
+    try:
+        numbers = tuple(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        numbers = ()
+    if not numbers or min(numbers) < 1:
+        raise UsageError(f"{option} {text}: expected whole numbers from 1 on, such as 1,32")
+    return numbers
+
+
+def _precisions(text: str) -> tuple[Precision, ...]:
+    known: dict[str, Precision] = {"float32": "float32", "int8": "int8"}
+    words = dict.fromkeys(text.split(","))
+    if not known.keys() >= words.keys():
+        raise UsageError(f"--precision {text}: expected float32, int8 or float32,int8")
+    return tuple(known[word] for word in words)
