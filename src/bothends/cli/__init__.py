@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from bothends import __version__
+from bothends.cli.bench import bench
 from bothends.cli.order import order
 from bothends.cli.prepare import prepare
 from bothends.cli.score import score
@@ -35,6 +36,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command(cls=SeveralValues)(bench)
 app.command()(order)
 app.command(cls=SeveralValues)(prepare)
 app.command()(score)
