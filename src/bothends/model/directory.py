@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_serializer, field_validator
 
-from bothends.errors import BothendsError
+from bothends.errors import BothendsError, UsageError
 from bothends.model.config import ModelConfig, Strict
 from bothends.order import GenerationOrder
 
@@ -48,7 +48,12 @@ class Description(Strict):
     @field_validator("order", mode="before")
     @classmethod
     def _parse_order(cls, value: Any) -> Any:
-        return GenerationOrder.parse(value) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        try:
+            return GenerationOrder.parse(value)
+        except UsageError as error:
+            raise ValueError(str(error)) from None  # pydantic says where it stands
 
     @field_serializer("order")
     def _print_order(self, order: GenerationOrder) -> str:
@@ -65,6 +70,8 @@ def read_description(directory: Path) -> Description:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         version = content["format_version"]
+    except OSError as error:
+        raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, KeyError, TypeError) as error:
         raise BothendsError(f"{path}: damaged, not a model's configuration ({error!r})") from None
     if not isinstance(version, int) or version > FORMAT_VERSION:
@@ -87,11 +94,15 @@ def write_description(directory: Path, description: Description) -> None:
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file that a reader sees whole or not at all, even if the machine stops."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with open(partial, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    try:
+        with open(partial, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def first_problem(error: ValidationError) -> str:
