@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bothends.engines.onnx_engine import GRAPH_VERSION
 from bothends.engines.onnx_graph import GraphWriter
 from bothends.engines.onnx_network import NetworkWriter
-from bothends.engines.onnx_products import FloatProducts
+from bothends.engines.onnx_products import FloatProducts, Int8Products, Products
 from bothends.model.config import ModelConfig
 from bothends.model.directory import DECODER, ENCODER, write_atomically
 from bothends.order import GenerationOrder
 
 Precision = Literal["float32", "int8"]
-
-#: Version of the graphs' inputs and outputs: the engine refuses any other.
-GRAPH_VERSION = 1
 
 
 def write_graphs(
@@ -40,7 +38,10 @@ def write_graphs(
     contents = {}
     for file in (ENCODER, DECODER):
         graph = GraphWriter(file.removesuffix(".onnx"))
-        network = NetworkWriter(graph, FloatProducts(graph), config, single)
+        products: Products[Any] = (
+            Int8Products(graph) if precision == "int8" else FloatProducts(graph)
+        )
+        network = NetworkWriter(graph, products, config, single)
         if file == ENCODER:
             network.encoder()
         else:

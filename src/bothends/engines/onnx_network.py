@@ -24,7 +24,7 @@ from typing import Generic
 
 import numpy as np
 
-from bothends.engines.onnx_graph import MICROSOFT, GraphWriter
+from bothends.engines.onnx_graph import MICROSOFT, GraphWriter, Shape
 from bothends.engines.onnx_products import Array, Prepared, Products
 from bothends.model.config import ModelConfig
 from bothends.order import GenerationOrder
@@ -94,10 +94,10 @@ class NetworkWriter(Generic[Prepared]):
         graph, config = self.graph, self.config
         heads, head_width = config.heads, config.head_width
         prefix = f"decoder.layers.{layer}"
-        past = ["E", "S", heads, head_width]
+        past: Shape = ["E", "S", heads, head_width]
         keys = graph.input(f"keys_{layer}", np.float32, past)
         values = graph.input(f"values_{layer}", np.float32, past)
-        source = ["S", heads, "N", head_width]
+        source: Shape = ["S", heads, "N", head_width]
         memory_keys = graph.input(f"memory_keys_{layer}", np.float32, source)
         memory_values = graph.input(f"memory_values_{layer}", np.float32, source)
 
