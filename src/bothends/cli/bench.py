@@ -103,11 +103,13 @@ def bench(
         check_picture(picture)
 
     def tell(message: str) -> None:
-        print(f"bothends: {message}", file=sys.stderr, flush=True)
+        # Lines between rounds, no live bar: drawing it would take its time from what is measured.
+        print(f"bench: {message}", file=sys.stderr, flush=True)
 
     with tempfile.TemporaryDirectory(prefix="bothends-bench-") as scratch:
-        measurement = measure(gather(wishes, Path(scratch)), plan, tell)
-    report = make_report(measurement, this_machine(), repeat, wishes.peers.notes)
+        contestants, notes = gather(wishes, Path(scratch))
+        measurement = measure(contestants, plan, tell)
+    report = make_report(measurement, this_machine(), repeat, notes)
     print_report(report)
     line = json.dumps(report.as_json(), ensure_ascii=False)
     if json_ is None:

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, product
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
 
 from bothends.evaluation.bench_machine import Bandwidth, cores, step_bytes
 from bothends.evaluation.bench_systems import Outcome, Parts, System, Threads
@@ -23,7 +23,7 @@ from bothends.model.config import ModelConfig
 #: in case there is another; OpenMP does so for 0.2 s, and would take a core from whoever is next.
 PAUSE = 0.25
 #: Timed calls by which each arrangement of threads is tried before the rounds.
-TRIALS = 2
+TRIALS = 3
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class Call:
     """One batch, from ids to ids or from text to text."""
 
     seconds: float
+    cpu_seconds: float  # of all threads of this process
     outcome: Outcome
     lines: list[str]
     tokens: int  # end symbols among them
@@ -72,6 +73,11 @@ class Turn:
     def per_sentence(self) -> float:
         """Seconds."""
         return sum(call.seconds for call in self.calls) / self.sentences
+
+    @property
+    def cpu_per_sentence(self) -> float:
+        """Seconds of processors."""
+        return sum(call.cpu_seconds for call in self.calls) / self.sentences
 
     @property
     def tokens_per_second(self) -> float:
@@ -135,8 +141,8 @@ def measure(
     ]
     for case in cases:
         case.contestant.workload.batches(case.batch)  # complains before the work, not after it
+    tell(f"warming up: {len(contestants)} systems, {len(cases)} cases")
     for case in cases:
-        tell(f"warming up {case.contestant.system.label}, batch {case.batch}, beam {case.beam}")
         choose_threads(case)
     sizes = {step_bytes(each.config, each.system.label.precision) for each in contestants}
     readers = [Bandwidth(size) for size in sorted(sizes)]
@@ -202,19 +208,19 @@ def take_turn(case: Case) -> Turn:
 def translate(contestant: Contestant, batch: slice, beam: int, threads: Threads) -> Call:
     """One timed call."""
     system, workload = contestant.system, contestant.workload
-    started = perf_counter()
+    cpu_started, started = process_time(), perf_counter()
     sources = workload.read(batch)
     request = workload.request(sources, beam)
     read = perf_counter()
     outcome = system.translate(sources, request, threads)
     translated = perf_counter()
     lines = workload.write(outcome)
-    written = perf_counter()
+    written, cpu_seconds = perf_counter(), process_time() - cpu_started
     text = Parts(text=(read - started) + (written - translated))
     parts = None if outcome.parts is None else outcome.parts + text
     # The end symbol is a token that takes its time, whether it was reached or cut off.
     tokens = sum(min(len(each), request.max_length) + 1 for each in outcome.tokens)
-    return Call(written - started, outcome, lines, tokens, parts)
+    return Call(written - started, cpu_seconds, outcome, lines, tokens, parts)
 
 
 def _cores(threads: int | None, batch: int) -> int:

@@ -8,6 +8,8 @@ from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
 
+import numpy as np
+
 from bothends.engines.loading import Precision
 from bothends.engines.onnx_engine import OnnxEngine
 from bothends.errors import BothendsError, UsageError
@@ -64,13 +66,21 @@ class Wishes:
     seed: int = 0
 
 
-def gather(wishes: Wishes, scratch: Path) -> list[Contestant]:
-    """All systems of a run. Models that are made for it are written under `scratch`."""
-    contestants = [each for spec in wishes.synthetic for each in _synthetic(spec, wishes, scratch)]
-    contestants += _models(wishes, scratch)
-    if not contestants:
+def gather(wishes: Wishes, scratch: Path) -> tuple[list[Contestant], list[str]]:
+    """All systems of a run, and notes about who is missing.
+
+    Models that are made for the run are written under `scratch`.
+    """
+    if not wishes.synthetic and not wishes.models:
         raise UsageError("nothing to measure: name a --model DIR, or --synthetic base:1x1,2x1")
-    return contestants
+    if wishes.source and not wishes.models:
+        raise UsageError("--source is text for models: name a --model DIR to translate it")
+    if wishes.reference and not wishes.source:
+        raise UsageError("--reference is a translation of --source, which is missing")
+    notes = list(wishes.peers.notes)
+    contestants = [each for spec in wishes.synthetic for each in _synthetic(spec, wishes, scratch)]
+    contestants += _models(wishes, scratch, notes)
+    return contestants, notes
 
 
 def _synthetic(spec: Synthetic, wishes: Wishes, scratch: Path) -> Iterator[Contestant]:
@@ -93,32 +103,38 @@ def _synthetic(spec: Synthetic, wishes: Wishes, scratch: Path) -> Iterator[Conte
         yield Contestant(peer, workload, config)
 
 
-def _models(wishes: Wishes, scratch: Path) -> Iterator[Contestant]:
+def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contestant]:
     """Exported models as they are, and the peers with the weights of the first `1x1` among them."""
     pairs = None
     if wishes.source is not None:
-        limit = wishes.sentences or TEXT_SENTENCES
-        pairs = read_pairs(wishes.source, wishes.reference, limit)
-    names = _short_names(wishes.models)
-    with_peers = True
-    for directory, name in zip(wishes.models, names, strict=True):
+        pairs = read_pairs(wishes.source, wishes.reference, wishes.sentences or TEXT_SENTENCES)
+    peers_wait = bool(wishes.peers.names)
+    for directory, name in zip(wishes.models, _short_names(wishes.models), strict=True):
         description = read_description(directory)
         config, order = description.model, description.order
         load = _loader(directory)
-        label = Label("models", name, str(order), "onnx", load(1).precision)
         workload: Workload
-        if pairs is None:
+        if pairs is None or wishes.source is None:
             workload = _random_ids("random-ids", config, wishes, never_ends=False)
         else:
-            assert wishes.source is not None
             vocabularies = Vocabularies.load(directory, config.special)
             workload = Text(wishes.source.name, pairs.lines, vocabularies, pairs.references)
+        label = Label("models", name, str(order), "onnx", load(1).precision)
         yield Contestant(Bothends(label, order, config.special, load), workload, config)
-        if order == GenerationOrder() and with_peers and wishes.peers.names:
-            with_peers = False
-            source = PeerSource("models", name, config, _stored_weights(directory))
+        if peers_wait and order == GenerationOrder():
+            peers_wait = False
+            try:
+                weights = _stored_weights(directory)
+            except BothendsError as error:
+                if wishes.peers.asked_for:
+                    raise
+                notes.append(f"no peers for the models: {error}")
+                continue
+            source = PeerSource("models", name, config, weights)
             for peer in make_peers(wishes.peers, source, wishes.precisions, scratch):
                 yield Contestant(peer, workload, config)
+    if peers_wait and wishes.models:
+        notes.append("no peers for the models: none of them is 1x1, which is all that peers run.")
 
 
 def _write_model(
@@ -161,15 +177,14 @@ def _endless_weights(config: ModelConfig, order: GenerationOrder, seed: int) -> 
 def _stored_weights(directory: Path) -> Weights:
     """The weights of a trained model, for a peer, without PyTorch."""
     path = directory / WEIGHTS
-    if not path.is_file():
-        raise BothendsError(
-            f"{directory}: a peer needs the weights, but {WEIGHTS} is missing; "
-            "leave peers out with --peers none"
-        )
-    from safetensors.numpy import load_file
+    try:
+        from safetensors.numpy import load_file
 
-    weights: Weights = load_file(path)
-    return weights
+        return {name: tensor.astype(np.float32) for name, tensor in load_file(path).items()}
+    except ImportError:
+        raise BothendsError(f"{path}: to read it, pip install safetensors") from None
+    except Exception as error:  # its exceptions have no common base of their own
+        raise BothendsError(f"{path}: a peer needs these weights ({error})") from None
 
 
 def _embedded(order: GenerationOrder) -> int:

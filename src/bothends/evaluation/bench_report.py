@@ -7,7 +7,7 @@ guessed; the row then has none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from bothends.evaluation.bench_machine import Machine, step_bytes
 from bothends.evaluation.bench_systems import Threads
 from bothends.evaluation.bench_workload import Text
 
+#: The share of its time for which a thread has a processor on a machine that is quiet.
+QUIET = 0.95
 #: The beam of the paper's baseline.
 PAPER_BEAM = 4
 
@@ -71,6 +73,8 @@ class Row:
     #: milliseconds per sentence of each arrangement of threads that was tried
     threads_tried: dict[str, float]
     milliseconds: Spread  # per sentence
+    #: of processors, per sentence; with one thread it is less than the above only on a busy machine
+    cpu_milliseconds: float
     #: milliseconds of one call: at batch 1 the latency of a sentence, else of a whole batch
     latency_p50: float
     latency_p95: float
@@ -110,7 +114,23 @@ def make_report(
 ) -> Report:
     rows = [make_row(case, measurement, machine) for case in measurement.cases]
     rows.sort(key=lambda row: (row.family, row.batch, row.beam))  # what compares stands together
+    notes = [*notes, *_note_on_noise(measurement)]
     return Report(machine, rounds, tuple(notes), tuple(rows))
+
+
+def _note_on_noise(measurement: Measurement) -> Iterator[str]:
+    """Whether others used the machine: a single thread that is let run always has a processor."""
+    shares = [
+        turn.cpu_per_sentence / turn.per_sentence
+        for case in measurement.cases
+        for turn in case.turns
+        if case.threads == Threads()
+    ]
+    if shares and (share := float(np.median(shares))) < QUIET:
+        yield (
+            f"A BUSY MACHINE: a single thread had a processor for {share:.0%} of its time. "
+            "Times are too long and speed-ups uncertain; measure again when it is quiet."
+        )
 
 
 def make_row(case: Case, measurement: Measurement, machine: Machine) -> Row:
@@ -129,6 +149,7 @@ def make_row(case: Case, measurement: Measurement, machine: Machine) -> Row:
         threads=str(case.threads),
         threads_tried={str(each): 1000 * seconds for each, seconds in case.tried.items()},
         milliseconds=Spread.of([1000 * turn.per_sentence for turn in case.turns]),
+        cpu_milliseconds=1000 * float(np.median([turn.cpu_per_sentence for turn in case.turns])),
         latency_p50=float(np.quantile(calls, 0.5)),
         latency_p95=float(np.quantile(calls, 0.95)),
         tokens_per_second=float(np.median([turn.tokens_per_second for turn in case.turns])),

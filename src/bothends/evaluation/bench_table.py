@@ -28,8 +28,8 @@ def legend(report: Report) -> Iterator[str]:
     """What the columns mean, and what the run was."""
     machine = report.machine
     yield (
-        "ms: milliseconds per sentence, median over rounds (quartiles). p50, p95: of one call, a "
-        "whole batch."
+        "ms: per sentence, median over rounds (quartiles); cpu ms: of all threads. p50, p95: ms of "
+        "one call, i.e. of a whole batch."
     )
     yield (
         "x same beam: speed-up against 1x1 of the same engine and precision; x beam 4: against "
@@ -93,7 +93,7 @@ def print_report(report: Report) -> None:
 
 def _speed(rows: Sequence[Row]) -> Table:
     with_bleu = any(row.bleu is not None for row in rows)
-    headings = "system;batch;beam;threads;ms;(quartiles);p50;p95;tokens/s;steps;x same beam"
+    headings = "system;batch;beam;threads;ms;(quartiles);cpu ms;p50;p95;tokens/s;steps;x same beam"
     headings += ";x beam 4;x CT2" + ";BLEU" * with_bleu
     lines = []
     for row in rows:
@@ -105,6 +105,7 @@ def _speed(rows: Sequence[Row]) -> Table:
             row.threads,
             _number(milliseconds.median),
             f"({_number(milliseconds.low)} to {_number(milliseconds.high)})",
+            _number(row.cpu_milliseconds),
             _number(row.latency_p50),
             _number(row.latency_p95),
             f"{row.tokens_per_second:.0f}",

@@ -23,6 +23,8 @@ class Peers:
 
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    #: the user named them, so that one which cannot take part is an error
+    asked_for: bool = False
 
 
 def choose_peers(names: Sequence[str] | None) -> Peers:
@@ -36,7 +38,7 @@ def choose_peers(names: Sequence[str] | None) -> Peers:
             raise UsageError(f"--peers: unknown peer {name!r}; {nearest(name, PEERS)}")
         if not find_spec(name):
             raise BothendsError(f"--peers {name}: it is not installed; install it or leave it out")
-    return Peers(tuple(dict.fromkeys(names)))
+    return Peers(tuple(dict.fromkeys(names)), asked_for=True)
 
 
 @dataclass(frozen=True)
