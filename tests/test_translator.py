@@ -1,0 +1,357 @@
+"""The Python API. The oracle is the slow, obvious way: one line at a time."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bothends.translator
+from bothends import BothendsError, Translation, TranslationOptions, Translator, UsageError
+from bothends.model.directory import CONFIG, DECODER, ENCODER, VOCABULARY, WEIGHTS
+from bothends.scoring import force_scores
+from bothends.vocabulary import VocabularyOptions, train_vocabulary
+from tiny_model import sentences, tiny_model
+
+#: Lines that a text may have and that some reader somewhere would drop or split.
+ODD_LINES = [
+    "",
+    " ",
+    "\t \u3000",
+    "\u2028",
+    "\u200b",
+    "\r",
+    "ba\u2028bo\u2029da",
+    "ba\tbo\rda\x0b",
+    "ba\x00bo",
+    "\x00",
+    "\ud83d",  # half a surrogate pair
+    "é 漢字 🙂",
+    "ba " * 100,
+]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator.load(tiny_model(), threads=2)
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[str]:
+    text = sentences(60, seed=7)
+    return [line for pair in zip(text, ODD_LINES * 5, strict=False) for line in pair]
+
+
+@pytest.fixture(scope="module")
+def one_by_one(translator: Translator, lines: list[str]) -> list[Translation]:
+    return [translator.translate([line])[0] for line in lines]
+
+
+def same(translations: list[Translation], expected: list[Translation]) -> None:
+    """The same words. Products of another shape may round otherwise, by a few units in 2^-24."""
+    assert [each.text for each in translations] == [each.text for each in expected]
+    assert [each.tokens for each in translations] == [each.tokens for each in expected]
+    logprobs = [each.logprob for each in translations]
+    assert logprobs == pytest.approx([each.logprob for each in expected], abs=1e-4)
+
+
+class TestTranslate:
+    def test_a_line_does_not_depend_on_its_neighbours(
+        self, translator: Translator, lines: list[str], one_by_one: list[Translation]
+    ) -> None:
+        same(translator.translate(lines), one_by_one)
+        assert len({each.text for each in one_by_one}) > 30  # else this says nothing
+
+    @pytest.mark.parametrize("batch_tokens", [1, 40, 100_000])
+    def test_nor_on_the_size_of_batches(
+        self,
+        translator: Translator,
+        lines: list[str],
+        one_by_one: list[Translation],
+        batch_tokens: int,
+    ) -> None:
+        same(translator.translate(lines, batch_tokens=batch_tokens), one_by_one)
+
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_nor_on_the_number_of_threads(
+        self, lines: list[str], one_by_one: list[Translation], threads: int
+    ) -> None:
+        same(Translator.load(tiny_model(), threads=threads).translate(lines), one_by_one)
+
+    def test_many_threads_may_share_a_translator(
+        self, translator: Translator, lines: list[str], one_by_one: list[Translation]
+    ) -> None:
+        with ThreadPoolExecutor(4) as callers:
+            shifted = list(callers.map(lambda n: translator.translate(lines[n:]), range(8)))
+        for first, translations in enumerate(shifted):
+            same(translations, one_by_one[first:])
+
+    def test_the_torch_engine_says_the_same(
+        self, lines: list[str], one_by_one: list[Translation]
+    ) -> None:
+        translator = Translator.load(tiny_model(), engine="torch", threads=1)
+        same(translator.translate(lines), one_by_one)
+
+    @pytest.mark.parametrize("line", ["", " ", "\t \u3000", "\u2028", "\r"])
+    def test_an_empty_line_asks_no_network(
+        self, translator: Translator, line: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(translator, "_engine", None)
+        (translation,) = translator.translate([line], n_best=3)
+        assert translation.text == ""
+        assert (translation.steps, translation.tokens, translation.logprob) == (0, (), 0.0)
+
+    def test_no_lines(self, translator: Translator) -> None:
+        assert translator.translate([]) == []
+
+    def test_fields_agree(self, translator: Translator, one_by_one: list[Translation]) -> None:
+        vocabulary = translator.vocabularies.target
+        order = translator.description.order
+        for each in one_by_one:
+            assert vocabulary.decode([each.tokens]) == [each.text]
+            assert list(each.pieces) == vocabulary.pieces(each.tokens)
+            normaliser = ((5 + len(each.tokens)) / 6) ** 0.6
+            assert each.score == pytest.approx(each.logprob / normaliser)
+            if each.steps:
+                assert each.time > 0
+            if each.steps and each.finished:
+                assert each.steps == order.steps(len(each.tokens))
+
+    def test_n_best(self, translator: Translator, one_by_one: list[Translation]) -> None:
+        for line in sentences(5, seed=8):
+            (best,) = translator.translate([line], n_best=3)
+            three = [best, *best.alternatives]
+            assert len({each.tokens for each in three}) == 3
+            assert [each.score for each in three] == sorted((e.score for e in three), reverse=True)
+            assert all(each.alternatives == () for each in best.alternatives)
+            assert best.text == translator.translate([line])[0].text
+        assert all(each.alternatives == () for each in one_by_one)
+
+    def test_lengths(self, translator: Translator) -> None:
+        lines = sentences(20, seed=9)
+        short = translator.translate(lines, max_length=2)
+        assert max(len(each.tokens) for each in short) == 2
+        assert not all(each.finished for each in short)
+        long = translator.translate(lines, min_length=12)
+        assert min(len(each.tokens) for each in long) == 12
+
+    def test_the_longest_translation_follows_from_the_line(self) -> None:
+        options = TranslationOptions()
+        assert [options.longest(length) for length in (1, 10, 512)] == [22, 40, 1044]
+        assert TranslationOptions(min_length=50).longest(10) == 50
+        assert TranslationOptions(max_length=7).longest(10) == 7
+
+    def test_deduplication(self, translator: Translator) -> None:
+        lines = sentences(40, seed=10)
+
+        def repeats(translations: list[Translation]) -> int:
+            return sum(a == b for each in translations for a, b in pairwise(each.tokens))
+
+        assert repeats(translator.translate(lines)) > 0
+        assert repeats(translator.translate(lines, deduplicate=True)) == 0
+
+    def test_the_end_of_an_over_long_line_is_cut_off(self, translator: Translator) -> None:
+        line = "ba bo da du " * 50
+        vocabulary = translator.vocabularies.source
+        (ids,) = vocabulary.encode([line])
+        (whole,) = translator.translate([line])
+        (cut,) = translator.translate([line], max_source_length=8)
+        (start,) = translator.translate(vocabulary.decode([ids[:8]]))
+        assert (whole.truncated, cut.truncated, start.truncated) == (False, True, False)
+        same([cut], [start])
+        assert not translator.translate([line], max_source_length=len(ids))[0].truncated
+        assert translator.translate([line], max_source_length=len(ids) - 1)[0].truncated
+
+    def test_one_line_is_not_a_list(self, translator: Translator) -> None:
+        with pytest.raises(TypeError, match=r"translate\(\[line\]\)"):
+            translator.translate("ba bo")
+        with pytest.raises(TypeError, match=r"stream\(\[line\]\)"):
+            translator.stream("ba bo")
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (dict(beam=0), "beam"),
+            (dict(n_best=5), "n_best"),
+            (dict(max_length=0), "max_length"),
+            (dict(min_length=5, max_length=4), "min_length"),
+            (dict(length_penalty=-1.0), "length_penalty"),
+            (dict(batch_tokens=0), "batch_tokens"),
+            (dict(max_source_length=0), "max_source_length"),
+        ],
+    )
+    def test_bad_options(
+        self, translator: Translator, options: dict[str, int], message: str
+    ) -> None:
+        with pytest.raises(UsageError, match=message):
+            translator.translate(["ba"], **options)  # type: ignore[arg-type]
+
+
+class TestStream:
+    def test_as_translate(
+        self, translator: Translator, lines: list[str], one_by_one: list[Translation]
+    ) -> None:
+        same(list(translator.stream(lines)), one_by_one)
+        assert list(translator.stream([])) == []
+
+    def test_reads_on_only_as_its_results_are_taken(self, translator: Translator) -> None:
+        read = 0
+
+        def endless() -> Iterator[str]:
+            nonlocal read
+            while True:
+                read += 1
+                yield "ba"
+
+        stream = translator.stream(endless(), TranslationOptions(beam=1, max_length=1))
+        next(stream)
+        assert read <= 160  # two windows, of 32 and of 128
+        for _ in range(400):
+            next(stream)
+        assert read <= 32 + 128 + 512 + 2048
+        stream.close()
+
+    def test_a_pause_in_the_input_does_not_hold_up_results(self, translator: Translator) -> None:
+        taken: list[Translation] = []
+
+        def slow() -> Iterator[str | None]:
+            for line in ("ba", "bo"):
+                before = len(taken)
+                yield line
+                yield None
+                assert len(taken) == before + 1
+
+        for translation in translator.stream(slow()):
+            taken.append(translation)
+        assert len(taken) == 2
+
+
+class TestScore:
+    @pytest.mark.parametrize("order", ["1x1", "2x1", "2x2", "4x1"])
+    def test_the_logprob_of_a_translation_is_its_forced_score(self, order: str) -> None:
+        """To 1e-4: float32 sums of some dozen logprobs, in products of another shape."""
+        translator = Translator.load(tiny_model(order), threads=2)
+        lines = [*sentences(20, seed=11), "ba bo " * 30]
+        translations = translator.translate(lines, n_best=2)
+        pairs = [
+            (line, each)
+            for line, best in zip(lines, translations, strict=True)
+            for each in (best, *best.alternatives)
+            if each.finished
+        ]
+        assert len(pairs) > 20
+        scores = translator.score(
+            [line for line, _ in pairs], [translation.tokens for _, translation in pairs]
+        )
+        assert [score.logprob for score in scores] == pytest.approx(
+            [translation.logprob for _, translation in pairs], abs=1e-4
+        )
+
+    def test_text_is_scored_as_the_vocabulary_cuts_it(self, translator: Translator) -> None:
+        sources, targets = sentences(30, seed=12), sentences(30, seed=13)
+        tokens = translator.vocabularies.target.encode(targets)
+        scores = translator.score(sources, targets, batch_tokens=50)
+        assert [s.length for s in scores] == [len(target) for target in tokens]
+        special = translator.description.model.special
+        for source, target, score in zip(sources, tokens, scores, strict=True):
+            ids = [*translator.vocabularies.source.encode([source])[0], special.end]
+            (expected,) = force_scores(
+                translator._engine,
+                translator.description.order,
+                special,
+                np.array([ids]),
+                [target],
+            )
+            assert score.token_logprobs == pytest.approx(expected.token_logprobs, abs=1e-5)
+            assert score.end_logprob == pytest.approx(expected.end_logprob, abs=1e-5)
+
+    def test_empty_lines_have_a_score_too(self, translator: Translator) -> None:
+        nothing, something, of_nothing = translator.score(["", "", "ba"], ["", "ba", ""])
+        assert (nothing.length, something.length, of_nothing.length) == (0, 1, 0)
+        assert max(s.logprob for s in (nothing, something, of_nothing)) < 0
+        assert translator.score([], []) == []
+
+    def test_pairs_are_pairs(self, translator: Translator) -> None:
+        with pytest.raises(UsageError, match="2 sources, but 1 targets"):
+            translator.score(["ba", "bo"], ["ba"])
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def other_vocabulary(directory: Path) -> None:
+    options = VocabularyOptions(size=300, exact=False)
+    train_vocabulary(["ba bo da"], directory / VOCABULARY, options)
+
+
+class TestLoad:
+    @pytest.mark.parametrize(
+        ("damage", "message"),
+        [
+            (shutil.rmtree, "no such model directory"),
+            (lambda d: (d / CONFIG).unlink(), f"{CONFIG} is missing"),
+            (lambda d: truncate(d / CONFIG), "config.json: damaged"),
+            (lambda d: (d / VOCABULARY).unlink(), "no vocabulary"),
+            (lambda d: truncate(d / VOCABULARY), "damaged, or not a SentencePiece model"),
+            (other_vocabulary, "the vocabulary of another model"),
+            (lambda d: (d / ENCODER).unlink(), f"no {ENCODER}; .*`bothends export .*`"),
+            (
+                lambda d: [(d / name).unlink() for name in (DECODER, WEIGHTS)],
+                f"no {DECODER}; the model is not complete",
+            ),
+            (lambda d: truncate(d / DECODER), f"{DECODER}: damaged"),
+        ],
+    )
+    def test_a_damaged_model(
+        self, tmp_path: Path, damage: Callable[[Path], object], message: str
+    ) -> None:
+        directory = tmp_path / "model"
+        shutil.copytree(tiny_model(), directory)
+        damage(directory)
+        with pytest.raises(BothendsError, match=message) as caught:
+            Translator.load(directory)
+        assert str(directory) in str(caught.value)
+
+    def test_another_precision(self) -> None:
+        assert Translator.load(tiny_model(), precision="float32").threads >= 1
+        with pytest.raises(BothendsError, match=r"export .* --precision int8"):
+            Translator.load(tiny_model(), precision="int8")
+        with pytest.raises(UsageError, match="torch engine computes in float32"):
+            Translator.load(tiny_model(), precision="int8", engine="torch")
+
+    def test_bad_arguments(self) -> None:
+        with pytest.raises(UsageError, match="threads must be at least 1"):
+            Translator.load(tiny_model(), threads=0)
+        with pytest.raises(UsageError, match="unknown engine 'onyx'; did you mean onnx"):
+            Translator.load(tiny_model(), engine="onyx")  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="unknown precision 'int4'; did you mean int8"):
+            Translator.load(tiny_model(), precision="int4")  # type: ignore[arg-type]
+
+    def test_the_model_in_the_box(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setattr(bothends.translator, "BOXED_MODEL", tmp_path / "missing")
+        with pytest.raises(BothendsError, match=r"no model in the box.*--model DIR"):
+            Translator.load()
+        monkeypatch.setattr(bothends.translator, "BOXED_MODEL", tiny_model())
+        assert Translator.load().translate(["ba"])[0].steps > 0
+
+    def test_a_directory_may_be_a_string(self) -> None:
+        assert Translator.load(str(tiny_model())).translate([""])[0].text == ""
+
+
+def test_translating_imports_no_torch() -> None:
+    program = (
+        "import sys; from bothends import Translator;"
+        f"t = Translator.load({str(tiny_model())!r});"
+        "t.translate(['ba bo']); t.score(['ba'], ['bo']);"
+        "heavy = {'torch', 'transformers', 'matplotlib', 'onnx', 'safetensors', 'rich'};"
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

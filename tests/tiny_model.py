@@ -1,0 +1,111 @@
+"""A real model directory, small enough to be made anew: vocabulary, weights and exported graphs.
+
+It has learned for a few seconds to copy made-up sentences. That is enough to end a translation in
+time, to say different things of different lines, and to be sure of some words and in doubt about
+others: what a test needs that compares two ways of translating.
+"""
+
+from __future__ import annotations
+
+import atexit
+import random
+import shutil
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from bothends.engines.export import Precision, write_graphs
+from bothends.model.checkpoint import load_model, save_model
+from bothends.model.config import Dropout, preset
+from bothends.model.directory import VOCABULARY, Description
+from bothends.model.transformer import Transformer
+from bothends.order import GenerationOrder
+from bothends.vocabulary import VocabularyOptions, train_vocabulary
+
+SYLLABLES = ("ba", "bo", "da", "du", "ga", "gi", "ka", "ki", "la", "lo", "ma", "mu")
+STEPS, BATCH, RATE = 120, 32, 5e-3
+
+
+def sentences(count: int, seed: int = 0) -> list[str]:
+    """Made-up sentences of 1 to 8 words, always of the same made-up words."""
+    generator = random.Random(0)
+    words = ["".join(generator.choices(SYLLABLES, k=generator.randint(1, 3))) for _ in range(100)]
+    generator.seed(seed)
+    return [" ".join(generator.choices(words, k=generator.randint(1, 8))) for _ in range(count)]
+
+
+@cache
+def tiny_model(order: str = "2x1", precision: Precision | None = "float32") -> Path:
+    """The directory of a tiny model, made once per session; without graphs if `precision` is None.
+
+    Not to be changed: a test that damages a model copies it first.
+    """
+    if precision is None:
+        return _trained(GenerationOrder.parse(order))
+    directory = _new_directory()
+    shutil.copytree(tiny_model(order, None), directory, dirs_exist_ok=True)
+    model, description = load_model(directory)
+    weights = {name: array.numpy() for name, array in model.state_dict().items()}
+    write_graphs(directory, weights, description.model, description.order, precision)
+    return directory
+
+
+def _trained(order: GenerationOrder) -> Path:
+    directory = _new_directory()
+    options = VocabularyOptions(size=400, exact=False)
+    vocabulary = train_vocabulary(sentences(500), directory / VOCABULARY, options)
+    config = preset(
+        "tiny",
+        vocabulary_size=vocabulary.size,
+        encoder_layers=1,
+        decoder_layers=1,
+        norm="pre",
+        dropout=Dropout(residual=0, attention=0, activation=0, embedding=0),
+    )
+    torch.manual_seed(1)
+    model = Transformer(config, order)
+    _learn_to_copy(model, vocabulary.encode(sentences(STEPS * BATCH, seed=1)))
+    save_model(directory, model, Description(model=config, order=order))
+    return directory
+
+
+def _learn_to_copy(model: Transformer, pairs: Sequence[Sequence[int]]) -> None:
+    order, special = model.order, model.config.special
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+    for step in range(STEPS):
+        for group in optimizer.param_groups:
+            group["lr"] = RATE * min(1.0, (step + 1) / 30) * (1 - step / STEPS)
+        batch = pairs[step * BATCH : (step + 1) * BATCH]
+        longest = max(len(pair) for pair in batch)
+        source = np.full((BATCH, longest + 1), special.pad)
+        slots = np.full((BATCH, order.padded_length(longest + 1)), special.pad)
+        for row, pair in enumerate(batch):
+            source[row, : len(pair) + 1] = [*pair, special.end]
+            target = order.target_slots(pair, special.end, special.pad)
+            slots[row, : len(target)] = target
+        length = slots.shape[1]
+        inputs = (
+            source,
+            order.shift(slots, special.start),
+            order.positions(length),
+            order.direction_ids(length),
+            order.mask(length),
+        )
+        logits = model(*(torch.from_numpy(array) for array in inputs))
+        loss = nn.functional.cross_entropy(
+            logits.flatten(0, 1), torch.from_numpy(slots).flatten(), ignore_index=special.pad
+        )
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+
+def _new_directory() -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="bothends-tiny-"))
+    atexit.register(shutil.rmtree, directory)
+    return directory
