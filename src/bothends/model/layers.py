@@ -17,7 +17,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
+from bothends.model.attention import attention
 from bothends.model.config import ModelConfig
+from bothends.model.dropout import CheapDropout
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -63,7 +65,7 @@ class Attention(nn.Module):
     def attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """Attend where `mask`, broadcast to (B, H, queries, keys), is True."""
         dropout = self.dropout if self.training else 0.0
-        attended = F.scaled_dot_product_attention(query, keys, values, mask, dropout)
+        attended = attention(query, keys, values, mask, dropout)
         # (B, H, L, d) -> (B, L, D)
         projected: Tensor = self.output(attended.transpose(1, 2).flatten(2))
         return projected
@@ -112,7 +114,7 @@ class FeedForward(nn.Module):
         self.inner = nn.Linear(config.width, config.feed_forward)
         self.outer = nn.Linear(config.feed_forward, config.width)
         self.activation = ACTIVATIONS[config.activation]
-        self.dropout = nn.Dropout(config.dropout.activation)
+        self.dropout = CheapDropout(config.dropout.activation)
 
     def forward(self, x: Tensor) -> Tensor:
         outer: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
@@ -125,14 +127,13 @@ class Layer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.pre_norm = config.norm == "pre"
-        self.dropout = nn.Dropout(config.dropout.residual)
+        self.dropout = CheapDropout(config.dropout.residual)
 
     def residual(self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Pre-norm `x + sublayer(norm(x))`, post-norm `norm(x + sublayer(x))`."""
         if self.pre_norm:
-            output: Tensor = x + self.dropout(sublayer(norm(x)))
-        else:
-            output = norm(x + self.dropout(sublayer(x)))
+            return self.dropout.add(x, sublayer(norm(x)))
+        output: Tensor = norm(self.dropout.add(x, sublayer(x)))
         return output
 
 

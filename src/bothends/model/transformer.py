@@ -192,15 +192,19 @@ class Transformer(nn.Module):
         state = self.start(self.encode(source))
         return self.step(state, tokens, positions, directions, mask)
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Unnormalised logprobs (..., V) of hidden states (..., D)."""
+    def output_parameters(self) -> tuple[Tensor, Tensor | None]:
+        """Matrix (V, D) and bias (V,) of the output layer."""
         if not self.config.tie_output:
             weight = self.output.weight
         elif self.config.share_embeddings:
             weight = self.source_embedding.weight
         else:
             weight = self.target_embedding.weight
-        return F.linear(hidden, weight, self.output_bias if self.config.output_bias else None)
+        return weight, self.output_bias if self.config.output_bias else None
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Unnormalised logprobs (..., V) of hidden states (..., D)."""
+        return F.linear(hidden, *self.output_parameters())
 
     def forward(
         self, source: Tensor, tokens: Tensor, positions: Tensor, directions: Tensor, mask: Tensor
