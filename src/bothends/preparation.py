@@ -20,6 +20,7 @@ from typing import Any
 
 from bothends import __version__
 from bothends.corpus import FilterReport, Filters, Reason, SeenPairs, read_pairs
+from bothends.encoding import CorpusEncoder
 from bothends.errors import BothendsError, UsageError
 from bothends.model.directory import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 from bothends.progress import progress
@@ -107,10 +108,10 @@ def prepare(options: Preparation) -> Manifest:
         for name, text in options.texts.items():
             # What is measured on validation pairs must not depend on a filter: all are kept.
             filters = options.filters if name == TRAIN else Filters(max_length=0, max_ratio=0)
-            split = _SplitInTheMaking(directory, name, vocabularies, filters)
+            split = _SplitInTheMaking(directory, name, vocabularies, filters, options.threads)
             with progress(f"encode {name}", "pairs") as advance:
                 for sources, targets in text.batches():
-                    split.add(sources, targets, options.threads)
+                    split.add(sources, targets)
                     advance(len(sources))
             splits[name], reports[name], split_files = split.finish()
             files |= split_files
@@ -179,10 +180,17 @@ class _SplitInTheMaking:
     """One split while it is encoded, filtered, counted and written."""
 
     def __init__(
-        self, directory: Path, name: str, vocabularies: Vocabularies, filters: Filters
+        self,
+        directory: Path,
+        name: str,
+        vocabularies: Vocabularies,
+        filters: Filters,
+        threads: int,
     ) -> None:
         self._name = name
-        self._vocabularies = vocabularies
+        self._source = self._target = CorpusEncoder(vocabularies.source, threads)
+        if not vocabularies.joint:
+            self._target = CorpusEncoder(vocabularies.target, threads)
         self._filters = filters
         self._seen = SeenPairs()
         self._read = 0
@@ -191,11 +199,11 @@ class _SplitInTheMaking:
         text_sides = ("source", "target") if name == VALID else ()
         self._text = [RecordedFile(directory / f"{name}.{side}") for side in text_sides]
 
-    def add(self, sources: list[str], targets: list[str], threads: int) -> None:
+    def add(self, sources: list[str], targets: list[str]) -> None:
         """Add a batch of lines."""
         self._read += len(sources)
-        source_ids = self._vocabularies.source.encode(sources, threads)
-        target_ids = self._vocabularies.target.encode(targets, threads)
+        source_ids = self._source.encode(sources)
+        target_ids = self._target.encode(targets)
         lengths = zip(map(len, source_ids), map(len, target_ids), strict=True)
         reasons = [self._filters.refuse(*pair) for pair in lengths]
         if self._filters.drop_duplicates:
