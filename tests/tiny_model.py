@@ -39,23 +39,27 @@ def sentences(count: int, seed: int = 0) -> list[str]:
     return [" ".join(generator.choices(words, k=generator.randint(1, 8))) for _ in range(count)]
 
 
-@cache
 def tiny_model(order: str = "2x1", precision: Precision | None = "float32") -> Path:
     """The directory of a tiny model, made once per session; without graphs if `precision` is None.
 
     Not to be changed: a test that damages a model copies it first.
     """
-    if precision is None:
-        return _trained(GenerationOrder.parse(order))
+    return _trained(order) if precision is None else _exported(order, precision)
+
+
+@cache
+def _exported(order: str, precision: Precision) -> Path:
     directory = _new_directory()
-    shutil.copytree(tiny_model(order, None), directory, dirs_exist_ok=True)
+    shutil.copytree(_trained(order), directory, dirs_exist_ok=True)
     model, description = load_model(directory)
     weights = {name: array.numpy() for name, array in model.state_dict().items()}
     write_graphs(directory, weights, description.model, description.order, precision)
     return directory
 
 
-def _trained(order: GenerationOrder) -> Path:
+@cache
+def _trained(name: str) -> Path:
+    order = GenerationOrder.parse(name)
     directory = _new_directory()
     options = VocabularyOptions(size=400, exact=False)
     vocabulary = train_vocabulary(sentences(500), directory / VOCABULARY, options)

@@ -19,6 +19,7 @@ from bothends.cli.order import order
 from bothends.cli.prepare import prepare
 from bothends.cli.score import score
 from bothends.cli.several import SeveralValues
+from bothends.cli.train import train
 from bothends.cli.translate import translate
 from bothends.errors import BothendsError
 
@@ -43,6 +44,7 @@ app.command()(score)
 app.command("summarize", help="Summarise text line by line: `translate`, for a model that does.")(
     translate
 )
+app.command()(train)
 app.command()(translate)
 
 
@@ -77,6 +79,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # when it closes stdout, so hand it something that can be closed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except SystemExit as leaving:
+        # Typer does the same when it happens inside a command, and then exits with 1.
+        if isinstance(leaving.__context__, BrokenPipeError):
+            return 0
+        raise
     except (KeyboardInterrupt, typer.Abort):
         return 130
     return status if isinstance(status, int) else 0
