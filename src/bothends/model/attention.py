@@ -46,7 +46,7 @@ class _DroppedAttention(Function):
         return torch.bmm(dropped, values).view(*shape[:3], -1)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         query, keys, values, weights, kept, dropped = ctx.saved_tensors
         heads = weights.shape[:2]

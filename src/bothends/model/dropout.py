@@ -37,7 +37,8 @@ class CheapDropout(nn.Module):
     def add(self, residual: Tensor, x: Tensor) -> Tensor:
         """`residual + dropout(x)`, in one pass."""
         if not self.training or not self.p or x.device.type != "cpu":
-            return residual + self(x)
+            dropped: Tensor = self(x)
+            return residual + dropped
         mask = dropout_mask(x, self.p)
         return cast(Tensor, _AddMasked.apply(residual, x, mask))  # type: ignore[no-untyped-call]
 
@@ -64,6 +65,6 @@ class _AddMasked(Function):
         return torch.addcmul(residual, x, mask)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         (mask,) = ctx.saved_tensors
         return grad, grad * mask, None

@@ -1,0 +1,1 @@
+"""Training: recipe, batches, loss, schedule, checkpoints of a run, validation and the one loop."""

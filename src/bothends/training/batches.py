@@ -1,0 +1,245 @@
+"""Which pairs make which update, and the arrays that the network reads.
+
+An epoch is read in windows. The corpus is cut into blocks of neighbouring pairs, which are visited
+in a random order that is computed, not stored; a window is the pairs of some thousand blocks.
+Inside a window pairs are sorted by length, cut into micro-batches of similar lengths, and the
+micro-batches are shuffled. So memory is that of one window, however large the corpus; disk reads
+are of whole blocks; and everything follows from `(seed, epoch, window)`: a run resumes at a
+`Position` without any stored permutation. A corpus smaller than a window is shuffled as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bothends.model.config import SpecialTokens
+from bothends.order import BoolArray, GenerationOrder, IntArray
+from bothends.training.recipe import Batch as BatchSettings
+from bothends.training.shuffle import RandomOrder
+
+#: Neighbouring pairs that are read together, about a page of a shard.
+BLOCK = 32
+#: Pairs in memory, as indices and lengths, at a time.
+WINDOW = 1 << 17
+
+
+class Pairs(Protocol):
+    """Aligned token sequences in text order, without special tokens, as a corpus has them."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> tuple[NDArray[np.integer], NDArray[np.integer]]: ...
+    @property
+    def source_lengths(self) -> NDArray[np.integer]: ...
+    @property
+    def target_lengths(self) -> NDArray[np.integer]: ...
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in the stream of micro-batches: the next one to be read."""
+
+    epoch: int = 0
+    window: int = 0
+    batch: int = 0
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """The pairs of one forward and backward pass."""
+
+    pairs: IntArray  # indices into the mixture
+    target_tokens: int  # real ones, end symbols included
+
+
+@dataclass(frozen=True)
+class Update:
+    """The micro-batches whose gradients make one update, and the place after them."""
+
+    micro_batches: tuple[MicroBatch, ...]
+    epoch: int
+    next: Position
+
+    @property
+    def target_tokens(self) -> int:
+        return sum(batch.target_tokens for batch in self.micro_batches)
+
+
+@dataclass(frozen=True)
+class TooLong:
+    """How many pairs of an epoch are left out, and why."""
+
+    source: int
+    target: int  # with a source that is short enough
+
+    @property
+    def pairs(self) -> int:
+        return self.source + self.target
+
+
+class Mixture:
+    """Several corpora read as one; a corpus may count more than once."""
+
+    def __init__(self, corpora: Sequence[Pairs], repeats: Sequence[int] | None = None) -> None:
+        repeated = zip(corpora, repeats or [1] * len(corpora), strict=True)
+        self._parts = [corpus for corpus, repeat in repeated for _ in range(repeat)]
+        self._starts = np.cumsum([0, *(len(part) for part in self._parts)])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getitem__(self, index: int, /) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        part = int(np.searchsorted(self._starts, index, side="right")) - 1
+        return self._parts[part][index - int(self._starts[part])]
+
+    def lengths(self, indices: IntArray) -> tuple[IntArray, IntArray]:
+        """Source and target lengths of some pairs."""
+        source, target = np.empty_like(indices), np.empty_like(indices)
+        part_of = np.searchsorted(self._starts, indices, side="right") - 1
+        for number, part in enumerate(self._parts):
+            here = part_of == number
+            local = indices[here] - self._starts[number]
+            source[here] = part.source_lengths[local]
+            target[here] = part.target_lengths[local]
+        return source, target
+
+
+class BatchStream:
+    """The endless sequence of updates that a corpus, a seed and the batch settings stand for."""
+
+    def __init__(
+        self,
+        pairs: Mixture,
+        settings: BatchSettings,
+        seed: int,
+        block: int = BLOCK,
+        window: int = WINDOW,
+    ) -> None:
+        self.pairs = pairs
+        self.settings = settings
+        self.seed = seed
+        self._block = block
+        self._blocks = -(-len(pairs) // block)
+        self._blocks_per_window = max(1, window // block)
+        self.windows = max(1, -(-self._blocks // self._blocks_per_window))
+
+    def too_long(self) -> TooLong:
+        """Count the pairs that no epoch reads."""
+        source_count = target_count = 0
+        for start in range(0, len(self.pairs), WINDOW):
+            indices = np.arange(start, min(start + WINDOW, len(self.pairs)))
+            source, target = self.pairs.lengths(indices)
+            over = source > self.settings.max_source_length
+            source_count += int(over.sum())
+            target_count += int((~over & (target > self.settings.max_target_length)).sum())
+        return TooLong(source_count, target_count)
+
+    def updates(self, start: Position) -> Iterator[Update]:
+        """The updates from `start` on, epoch after epoch. An update never crosses an epoch."""
+        epoch, window, skip = start.epoch, start.window, start.batch
+        gathered: list[MicroBatch] = []
+        tokens = 0
+        while True:
+            batches = self.micro_batches(epoch, window)
+            for number, batch in enumerate(batches[skip:], start=skip):
+                gathered.append(batch)
+                tokens += batch.target_tokens
+                last = number + 1 == len(batches)
+                epoch_ends = last and window + 1 == self.windows
+                if tokens >= self.settings.tokens or epoch_ends:
+                    after = Position(epoch, window, number + 1)
+                    if last:
+                        after = Position(epoch, window + 1)
+                    if epoch_ends:
+                        after = Position(epoch + 1)
+                    yield Update(tuple(gathered), epoch, after)
+                    gathered, tokens = [], 0
+            window, skip = window + 1, 0
+            if window == self.windows:
+                epoch, window = epoch + 1, 0
+
+    def micro_batches(self, epoch: int, window: int) -> list[MicroBatch]:
+        """The shuffled micro-batches of one window."""
+        indices = self._window(epoch, window)
+        source, target = self.pairs.lengths(indices)
+        short = source <= self.settings.max_source_length
+        short &= target <= self.settings.max_target_length
+        # Both sides end with an end symbol. Pairs of one length stay in their random order.
+        indices, source, target = indices[short], source[short] + 1, target[short] + 1
+        # Sources go up and down as targets grow, so that neighbours are alike on both sides.
+        by_length = np.lexsort((np.where(target % 2, source, -source), target))
+        indices, source, target = indices[by_length], source[by_length], target[by_length]
+        batches = []
+        for start, end in cut(np.maximum(source, target), self.settings.micro_tokens):
+            batches.append(MicroBatch(indices[start:end], int(target[start:end].sum())))
+        shuffle = np.random.default_rng((self.seed, epoch, window))
+        return [batches[i] for i in shuffle.permutation(len(batches))]
+
+    def _window(self, epoch: int, window: int) -> IntArray:
+        """The pairs of a window, in random blocks."""
+        first = window * self._blocks_per_window
+        places = np.arange(first, min(first + self._blocks_per_window, self._blocks))
+        blocks = RandomOrder(self._blocks, (self.seed, epoch))(places)
+        indices = (blocks[:, None] * self._block + np.arange(self._block)).ravel()
+        indices = indices[indices < len(self.pairs)]
+        mixed: IntArray = np.random.default_rng((self.seed, epoch, window, 1)).permutation(indices)
+        return mixed
+
+
+def cut(widths: IntArray, budget: int) -> Iterator[tuple[int, int]]:
+    """Cut consecutive rows into the longest stretches whose rectangle is within the budget."""
+    start, width = 0, 0
+    for row, own in enumerate(widths.tolist()):
+        width = max(width, own)
+        if (row + 1 - start) * width > budget:
+            yield start, row
+            start, width = row, own
+    if start < len(widths):
+        yield start, len(widths)
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A micro-batch as the network reads it: S sentences, N source tokens, T target slots."""
+
+    source: IntArray  # (S, N)
+    tokens: IntArray  # (S, T), the decoder's input
+    targets: IntArray  # (S, T)
+    positions: IntArray  # (T,)
+    directions: IntArray  # (T,)
+    mask: BoolArray  # (T, T)
+
+
+def collate(
+    pairs: Sequence[tuple[NDArray[np.integer], NDArray[np.integer]]],
+    order: GenerationOrder,
+    special: SpecialTokens,
+) -> Arrays:
+    """Pad and permute some pairs. Here, and only here, a training target leaves text order."""
+    longest_source = max(len(source) for source, _ in pairs) + 1
+    slots = order.padded_length(max(len(target) for _, target in pairs) + 1)
+    source_ids = np.full((len(pairs), longest_source), special.pad, dtype=np.int64)
+    targets = np.full((len(pairs), slots), special.pad, dtype=np.int64)
+    for row, (source, target) in enumerate(pairs):
+        source_ids[row, : len(source)] = source
+        source_ids[row, len(source)] = special.end
+        targets[row, : len(target)] = target[_permutation(order, len(target))]
+        targets[row, len(target)] = special.end
+    return Arrays(
+        source=source_ids,
+        tokens=order.shift(targets, special.start),
+        targets=targets,
+        positions=order.positions(slots),
+        directions=order.direction_ids(slots),
+        mask=order.mask(slots),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _permutation(order: GenerationOrder, length: int) -> IntArray:
+    return order.permutation(length)

@@ -1,0 +1,305 @@
+"""The training loop: read a recipe's corpus update by update until the run is over."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bothends.errors import BothendsError
+from bothends.model.checkpoint import load_model
+from bothends.training.batches import Update, collate
+from bothends.training.curves import draw_curves
+from bothends.training.distributed import Processes
+from bothends.training.interruption import Interruption
+from bothends.training.recipe import Recipe
+from bothends.training.report import Log, Screen, time_left
+from bothends.training.run import Progress, RunDirectory, moments_of, restore_moments
+from bothends.training.schedule import learning_rate
+from bothends.training.setup import Setup, seed_of
+from bothends.training.step import Tensors, summed_loss
+from bothends.training.validation import Judgement, Validator
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    update: int
+    checkpoint: Path
+    #: the signal that interrupted it, or 0
+    signal: int
+    best_update: int
+    best_value: float | None
+
+
+def train(recipe: Recipe) -> Outcome:
+    """Train, or go on training, the model of a recipe in its run directory."""
+    if recipe.threads is not None:
+        torch.set_num_threads(recipe.threads)
+    torch.set_flush_denormal(True)  # tiny probabilities and moments are slow, and mean nothing
+    processes = Processes.join(recipe.device)
+    try:
+        return _Training(recipe, processes).run()
+    finally:
+        processes.leave()
+
+
+class _Training:
+    def __init__(self, recipe: Recipe, processes: Processes) -> None:
+        assert recipe.run is not None  # `load_recipe` names a directory where the user does not
+        self.recipe, self.processes = recipe, processes
+        self.screen = Screen(silent=not processes.first)
+        self.setup = Setup.of(recipe)
+        self.validator = Validator(self.setup.validation_corpus, recipe, processes)
+        self.directory = RunDirectory(recipe.run)
+        if processes.first:
+            self.directory.open(recipe)
+        processes.wait()
+        self.model = self.setup.new_model(recipe).to(processes.device)
+        settings = recipe.optimiser
+        self.optimiser = torch.optim.Adam(
+            self.model.parameters(),
+            betas=(settings.beta1, settings.beta2),
+            eps=settings.epsilon,
+            fused=True,
+        )
+        self.progress = self._resume()
+        self.log = Log(self.directory.log, self.progress.log_bytes, recipe.tensorboard)
+        self.judgement: Judgement | None = None
+
+    def run(self) -> Outcome:
+        """The loop."""
+        recipe, progress = self.recipe, self.progress
+        self._announce()
+        self.model.train()
+        finished = self._is_over()
+        signalled = 0
+        seconds_since_log = tokens_since_log = 0.0
+        with Interruption() as interruption:
+            for update in self.setup.stream.updates(progress.position):
+                if finished or signalled:
+                    break
+                started = time.perf_counter()
+                progress.update += 1
+                rate = self._set_learning_rate()
+                loss = self._accumulate(update)
+                norm = self._clip()
+                self.optimiser.step()
+                self.optimiser.zero_grad(set_to_none=True)
+
+                elapsed = time.perf_counter() - started
+                # The processes agree on the loss, on a signal to any of them, and on the time.
+                loss, signalled_sum, elapsed = self.processes.sum(
+                    loss, interruption.signal, elapsed if self.processes.first else 0.0
+                )
+                signalled = int(signalled_sum) and (interruption.signal or signal.SIGTERM)
+                if not math.isfinite(loss) or not math.isfinite(norm):
+                    raise BothendsError(
+                        f"the loss or its gradient is not finite at update {progress.update}; try "
+                        "a lower optimiser.learning_rate, a longer optimiser.warmup, or "
+                        f"optimiser.clip_norm; {self.directory.path} keeps the last checkpoint"
+                    )
+                progress.position = update.next
+                progress.target_tokens += update.target_tokens
+                progress.seconds += elapsed
+                progress.loss_sum += loss
+                progress.loss_tokens += update.target_tokens
+                seconds_since_log += elapsed
+                tokens_since_log += update.target_tokens
+
+                finished = self._is_over()
+                due = progress.update % recipe.log_every == 0 or finished
+                self._log_training(update, rate, norm, tokens_since_log / seconds_since_log, due)
+                if due:
+                    seconds_since_log = tokens_since_log = 0.0
+                best = False
+                if not signalled and (
+                    finished or _is_due(progress.update, recipe.validation.every)
+                ):
+                    best = self._validate()
+                    finished = finished or self._is_over()
+                scheduled = finished or _is_due(progress.update, recipe.checkpoints.every)
+                if scheduled or best or signalled:
+                    self._save(scheduled)
+        self.log.close()
+        return self._end(signalled)
+
+    def _accumulate(self, update: Update) -> float:
+        """Add up the gradients of an update's micro-batches; its summed loss in this process."""
+        total = 0.0
+        model, device = self.model, self.processes.device
+        special = model.config.special
+        for number in self.processes.share(range(len(update.micro_batches))):
+            pairs = self.setup.stream.pairs
+            arrays = collate(
+                [pairs[int(i)] for i in update.micro_batches[number].pairs], model.order, special
+            )
+            # Dropout follows from the place in the run: nothing to save, the same in any process.
+            torch.manual_seed(seed_of(self.recipe.seed, self.progress.update, number))
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                batch = Tensors.of(arrays, special, device)
+                loss = summed_loss(model, batch, self.recipe.loss.label_smoothing)
+            (loss / update.target_tokens).backward()  # type: ignore[no-untyped-call]
+            total += float(loss.detach())
+        self.processes.sum_gradients(model.parameters())
+        return total
+
+    def _set_learning_rate(self) -> float:
+        rate = learning_rate(
+            self.progress.update,
+            self.recipe.optimiser,
+            self.model.config.width,
+            self.recipe.training.updates,
+        )
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        return rate
+
+    def _clip(self) -> float:
+        """Clip the gradient if the recipe says so; its norm before that."""
+        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        limit = self.recipe.optimiser.clip_norm
+        if limit:
+            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), limit, norm)
+        return float(norm)
+
+    def _is_over(self) -> bool:
+        length, progress = self.recipe.training, self.progress
+        patience = self.recipe.validation.patience
+        return (
+            (length.updates is not None and progress.update >= length.updates)
+            or (length.epochs is not None and progress.position.epoch >= length.epochs)
+            or (length.minutes is not None and progress.seconds >= 60 * length.minutes)
+            or (0 < patience <= progress.validations_since_best)
+        )
+
+    def _validate(self) -> bool:
+        """Judge the model; whether it is the best so far."""
+        started = time.perf_counter()
+        progress, metric = self.progress, self.recipe.validation.metric
+        judgement = self.judgement = self.validator.judge(self.model)
+        record: dict[str, Any] = {
+            "update": progress.update,
+            "loss": judgement.loss,
+            "perplexity": judgement.perplexity,
+        }
+        text = f"loss {judgement.loss:.4f}  perplexity {judgement.perplexity:.2f}"
+        if judgement.score is not None:
+            record[metric] = judgement.score.value
+            record["signature"] = judgement.score.signature
+            text += f"  {metric} {judgement.score.value:.2f}"
+        best = progress.best_value is None or judgement.value > progress.best_value
+        if best:
+            progress.best_value, progress.best_update = judgement.value, progress.update
+            progress.validations_since_best = 0
+        else:
+            progress.validations_since_best += 1
+        elapsed = time.perf_counter() - started if self.processes.first else 0.0
+        progress.seconds += self.processes.sum(elapsed)[0]
+        if self.processes.first:
+            self.log.write("validation", {**record, "seconds": progress.seconds})
+            self.screen.say(f"update {progress.update}  validation {text}{'  best' * best}")
+            draw_curves(self.directory.log)
+        return best
+
+    def _save(self, scheduled: bool) -> None:
+        if not self.processes.first:
+            return
+        self.progress.log_bytes = self.log.sync()
+        self.directory.save(
+            replace(self.progress, scheduled=scheduled),
+            self.recipe.checkpoints.keep,
+            lambda path: self.setup.write_model(path, self.model, update=self.progress.update),
+            moments_of(self.model, self.optimiser),
+        )
+
+    def _resume(self) -> Progress:
+        """Load the newest checkpoint, if there is one."""
+        complete = self.directory.complete()
+        if not complete:
+            return Progress()
+        checkpoint = complete[-1]
+        saved, _ = load_model(checkpoint)
+        self.model.load_state_dict(saved.state_dict())
+        progress, moments = self.directory.load(checkpoint)
+        restore_moments(self.model, self.optimiser, moments, checkpoint)
+        self.screen.say(f"resuming {self.directory.path} after update {progress.update}")
+        return progress
+
+    def _announce(self) -> None:
+        stream, model = self.setup.stream, self.model
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        too_long = stream.too_long()
+        self.screen.say(
+            f"{model.order}, {parameters:,} parameters, {len(stream.pairs):,} pairs, "
+            f"{self.processes.size} x {self.processes.device}, in {self.directory.path}"
+        )
+        if too_long.pairs:
+            settings = self.recipe.batch
+            self.screen.say(
+                f"left out as too long: {too_long.pairs:,} pairs ({too_long.source:,} with more "
+                f"than {settings.max_source_length} source tokens, {too_long.target:,} with more "
+                f"than {settings.max_target_length} target tokens)"
+            )
+        if too_long.pairs == len(stream.pairs):
+            raise BothendsError(
+                "no pair is left to train on: the corpus is empty, or batch.max_source_length and "
+                "batch.max_target_length leave all of it out"
+            )
+
+    def _log_training(
+        self, update: Update, rate: float, norm: float, speed: float, due: bool
+    ) -> None:
+        progress = self.progress
+        loss = progress.loss_sum / progress.loss_tokens
+        if due:
+            progress.loss_sum, progress.loss_tokens = 0.0, 0
+        if not self.processes.first:
+            return
+        left = time_left(
+            self.recipe.training, progress.update, progress.position.epoch, progress.seconds
+        )
+        limit = self.recipe.training.updates
+        self.screen.progress(
+            f"update {progress.update}{f'/{limit}' if limit else ''}  epoch {update.epoch + 1}  "
+            f"loss {loss:.4f}  {speed:,.0f} tokens/s  {left} left",
+            lasting=due,
+        )
+        if due:
+            record = {
+                "update": progress.update,
+                "epoch": update.epoch + 1,
+                "loss": loss,
+                "learning_rate": rate,
+                "gradient_norm": norm,
+                "target_tokens": progress.target_tokens,
+                "tokens_per_second": round(speed, 1),
+                "seconds": round(progress.seconds, 3),
+            }
+            self.log.write("training", record)
+
+    def _end(self, signalled: int) -> Outcome:
+        progress, checkpoint = self.progress, self.directory.complete()[-1]
+        if signalled:
+            name = signal.Signals(signalled).name
+            self.screen.say(
+                f"stopped by {name} after update {progress.update}; {checkpoint} is complete, and "
+                "the same command goes on from there"
+            )
+        else:
+            best = f"; best at update {progress.best_update}" if progress.best_value else ""
+            self.screen.say(f"done after update {progress.update}: {checkpoint}{best}")
+        return Outcome(
+            progress.update, checkpoint, signalled, progress.best_update, progress.best_value
+        )
+
+
+def _is_due(update: int, every: int) -> bool:
+    return every > 0 and update % every == 0

@@ -1,0 +1,109 @@
+"""Label-smoothed cross-entropy of the real target slots, together with the output layer.
+
+The loss is where a training step meets the whole vocabulary, and most of its memory traffic. So the
+output product, the softmax and all gradients are computed here in one pass over chunks of rows that
+fit the cache: the logits of a batch never exist as a whole, and none is copied.
+
+With hidden states `h`, output matrix `W`, smoothing `e` and vocabulary size `V`, the loss of a slot
+with target `y` is
+
+    lse - (1 - e) * logits[y] - e / V * sum(logits),      lse = log(sum(exp(logits)))
+
+and its gradient by the logits is `softmax(logits) - (1 - e) * onehot(y) - e / V`. The sum of the
+logits is `h . sum(W)`, and the constant `e / V` adds a constant vector to the gradients, so that
+neither needs a pass over the vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+#: Rows at a time: large enough for the matrix product, small enough for the cache.
+CHUNK = 256
+
+
+def smoothed_cross_entropy(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
+) -> Tensor:
+    """The summed loss of hidden states `(n, D)` against targets `(n,)`, for an output `(V, D)`."""
+    learning = torch.is_grad_enabled()
+    loss = _OutputLoss.apply(hidden, weight, bias, targets, smoothing, learning)  # type: ignore[no-untyped-call]
+    return cast(Tensor, loss)
+
+
+class _OutputLoss(Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        learning: bool,
+    ) -> Tensor:
+        vocabulary = weight.shape[0]
+        wanted = [learning and needed for needed in ctx.needs_input_grad]
+        # On a GPU under autocast the three products are in bfloat16, everything else is not.
+        device = hidden.device.type
+        autocast = torch.is_autocast_enabled(device)
+        dtype = torch.get_autocast_dtype(device) if autocast else hidden.dtype
+        with torch.autocast(device, enabled=False):
+            rows, matrix = hidden.to(dtype), weight.to(dtype)
+            mean_weight = weight.mean(0, dtype=torch.float32 if autocast else None)  # (D,)
+            loss = hidden.new_zeros((), dtype=mean_weight.dtype)
+            d_hidden = torch.empty_like(hidden, dtype=mean_weight.dtype)
+            d_weight = torch.zeros_like(weight) if wanted[1] else None
+            d_bias = torch.zeros_like(bias) if bias is not None and wanted[2] else None
+            for start in range(0, len(rows), CHUNK):
+                chunk, target = rows[start : start + CHUNK], targets[start : start + CHUNK, None]
+                logits = torch.mm(chunk, matrix.t()).to(mean_weight.dtype)  # (c, V)
+                if bias is not None:
+                    logits += bias
+                mean_logit = chunk.to(mean_weight.dtype) @ mean_weight  # (c,)
+                if bias is not None:
+                    mean_logit = mean_logit + bias.mean()
+                chosen = logits.gather(1, target).squeeze(1)
+                highest = logits.amax(1)
+                torch.softmax(logits, 1, out=logits)
+                # log(sum(exp)) from the most probable word, whose probability cannot underflow
+                log_sum = highest - logits.amax(1).log()
+                loss += (log_sum - (1.0 - smoothing) * chosen - smoothing * mean_logit).sum()
+                if not any(wanted[:3]):
+                    continue
+                # From here on `logits` is the gradient, but for its constant -smoothing / V.
+                logits.scatter_add_(1, target, logits.new_full(target.shape, smoothing - 1.0))
+                gradient = logits.to(dtype)
+                d_hidden[start : start + CHUNK] = torch.mm(gradient, matrix)
+                if d_weight is not None:
+                    _add_product(d_weight, gradient.t(), chunk)
+                if d_bias is not None:
+                    d_bias += logits.sum(0)
+            d_hidden -= smoothing * mean_weight
+            if d_weight is not None:
+                d_weight -= hidden.to(mean_weight.dtype).sum(0) * (smoothing / vocabulary)
+            if d_bias is not None:
+                d_bias -= len(rows) * smoothing / vocabulary
+        ctx.save_for_backward(d_hidden, d_weight, d_bias)
+        ctx.dtype = hidden.dtype
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        d_hidden, d_weight, d_bias = ctx.saved_tensors
+        # The gradients are this node's own: scaled in place, they are handed on without a copy.
+        d_weight, d_bias = (d if d is None else d.mul_(grad) for d in (d_weight, d_bias))
+        return (d_hidden.mul_(grad).to(ctx.dtype), d_weight, d_bias, None, None, None)
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total += torch.mm(left, right)

@@ -1,0 +1,319 @@
+"""A recipe: every setting of a training run in one validated YAML file.
+
+`load_recipe("recipe.yaml", ["model.decoder_layers=2"])` reads the file, applies the dotted
+overrides, and either returns a `Recipe` or raises an error that names the file and the key. The
+defaults are the paper's settings for Transformer base. No PyTorch here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
+
+from bothends.errors import UsageError, nearest
+from bothends.model.config import PRESETS, Dropout, ModelConfig, SpecialTokens, Strict
+from bothends.model.directory import first_problem
+from bothends.order import GenerationOrder
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, (str, Path, dict)) else value
+
+
+def _as_corpus(value: Any) -> Any:
+    return {"path": value} if isinstance(value, (str, Path)) else value
+
+
+def _as_order(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return GenerationOrder.parse(value)
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+Order = Annotated[GenerationOrder, BeforeValidator(_as_order), PlainSerializer(str)]
+Text = Annotated[Path, PlainSerializer(str)]
+
+
+class Corpus(Strict):
+    """A directory made by `bothends prepare`."""
+
+    path: Text
+    #: how often an epoch reads it, to give a small corpus more weight in a mixture
+    repeat: int = Field(1, ge=1)
+
+
+class Data(Strict):
+    """What to learn from. Validation is on the `valid` split of the first corpus that has one."""
+
+    prepared: Annotated[
+        list[Annotated[Corpus, BeforeValidator(_as_corpus)]], BeforeValidator(_as_list)
+    ] = Field(min_length=1)
+    source_language: str | None = None
+    target_language: str | None = None
+    task: str = "translation"
+
+
+class Model(Strict):
+    """The network: a preset, and what is to differ from it. `None` is the preset's value.
+
+    The size of the vocabulary and its special tokens come from the data.
+    """
+
+    preset: str = "base"
+    encoder_layers: int | None = Field(None, ge=1)
+    decoder_layers: int | None = Field(None, ge=1)
+    width: int | None = Field(None, ge=2)
+    heads: int | None = Field(None, ge=1)
+    feed_forward: int | None = Field(None, ge=1)
+    activation: Literal["relu", "gelu", "silu"] | None = None
+    norm: Literal["pre", "post"] | None = None
+    dropout: Dropout = Dropout()
+    share_embeddings: bool | None = None
+    tie_output: bool | None = None
+    embedding_scale: bool | None = None
+    output_bias: bool | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Model:
+        if self.preset not in PRESETS:
+            raise ValueError(f"unknown preset {self.preset!r}; {nearest(self.preset, PRESETS)}")
+        self.config(100, 100, SpecialTokens())
+        return self
+
+    def config(self, source_size: int, target_size: int, special: SpecialTokens) -> ModelConfig:
+        """The shape of the network for vocabularies of these sizes."""
+        changes = {key: value for key, value in self if key != "preset" and value is not None}
+        if source_size != target_size:
+            changes["target_vocabulary_size"] = target_size
+        shape = {**PRESETS[self.preset], **changes}
+        return ModelConfig(vocabulary_size=source_size, special=special, **shape)
+
+
+class Optimiser(Strict):
+    """Adam and its learning rate."""
+
+    #: the highest learning rate; `None` is `(width * warmup) ** -0.5`, as in Vaswani et al.
+    learning_rate: float | None = Field(None, gt=0.0)
+    #: after the warm-up: fall with the root of the update, or to zero at the last one
+    schedule: Literal["inverse-square-root", "cosine"] = "inverse-square-root"
+    #: updates in which the learning rate rises linearly
+    warmup: int = Field(4000, ge=1)
+    beta1: float = Field(0.9, ge=0.0, lt=1.0)
+    beta2: float = Field(0.98, ge=0.0, lt=1.0)
+    epsilon: float = Field(1e-9, gt=0.0)
+    #: largest norm of the gradient of an update; 0 does not clip
+    clip_norm: float = Field(0.0, ge=0.0)
+
+
+class Batch(Strict):
+    """How pairs become updates."""
+
+    #: real target tokens of an update (at least), gathered over micro-batches and processes
+    tokens: int = Field(25000, ge=1)
+    #: padded tokens of a micro-batch (at most): rows times the longer of its two sides
+    micro_tokens: int = Field(4096, ge=2)
+    #: longer pairs are left out, and counted
+    max_source_length: int = Field(256, ge=1)
+    max_target_length: int = Field(256, ge=1)
+
+    @model_validator(mode="after")
+    def _holds_a_pair(self) -> Batch:
+        longest = max(self.max_source_length, self.max_target_length) + 1
+        if self.micro_tokens < longest:
+            raise ValueError(
+                f"micro_tokens {self.micro_tokens} cannot hold the longest pair allowed, "
+                f"{longest} tokens with its end symbol; raise it or lower max_..._length"
+            )
+        return self
+
+
+class Loss(Strict):
+    label_smoothing: float = Field(0.1, ge=0.0, lt=1.0)
+
+
+class Length(Strict):
+    """When a run is over: whichever of these comes first."""
+
+    updates: int | None = Field(100_000, ge=1)
+    epochs: int | None = Field(None, ge=1)
+    #: minutes of training, those of interrupted runs and of validation included
+    minutes: float | None = Field(None, gt=0.0)
+
+    @model_validator(mode="after")
+    def _ends(self) -> Length:
+        if self.updates is None and self.epochs is None and self.minutes is None:
+            raise ValueError("one of updates, epochs and minutes must be given")
+        return self
+
+
+class Validation(Strict):
+    """How a model is judged while it trains."""
+
+    #: updates between two validations; 0 validates only at the end
+    every: int = Field(2000, ge=0)
+    #: what the best checkpoint is best at
+    metric: Literal["loss", "bleu", "chrf", "rouge", "exact"] = "bleu"
+    #: sacreBLEU's tokenizer, e.g. `char` or `ja-mecab` for Japanese
+    tokenizer: str = "13a"
+    beam: int = Field(4, ge=1)
+    length_penalty: float = 0.6
+    #: translate only the first this many pairs; the loss is always that of all
+    sentences: int | None = Field(None, ge=1)
+    #: stop after this many validations without a new best; 0 never does
+    patience: int = Field(0, ge=0)
+
+
+class Checkpoints(Strict):
+    #: updates between two checkpoints
+    every: int = Field(2000, ge=1)
+    #: how many of the last ones to keep; the best one stays as well
+    keep: int = Field(5, ge=1)
+
+
+class Recipe(Strict):
+    """All settings of a run."""
+
+    data: Data
+    order: Order = GenerationOrder()
+    model: Model = Model()
+    #: a model directory to start from; its order and number of decoder layers may differ
+    init: Text | None = None
+    optimiser: Optimiser = Optimiser()
+    batch: Batch = Batch()
+    loss: Loss = Loss()
+    training: Length = Length()
+    validation: Validation = Validation()
+    checkpoints: Checkpoints = Checkpoints()
+    seed: int = Field(1, ge=0)
+    #: `None` lets PyTorch decide; each process of several has its own
+    threads: int | None = Field(None, ge=1)
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    #: updates between two lines of the log
+    log_every: int = Field(50, ge=1)
+    tensorboard: bool = False
+    #: where everything goes; `None` is `runs/NAME_OF_THE_RECIPE-ORDER`
+    run: Text | None = None
+
+    @model_validator(mode="after")
+    def _schedule_has_an_end(self) -> Recipe:
+        if self.optimiser.schedule == "cosine":
+            if self.training.updates is None:
+                raise ValueError("optimiser.schedule cosine needs training.updates")
+            if self.training.updates <= self.optimiser.warmup:
+                raise ValueError(
+                    f"optimiser.schedule cosine needs more training.updates than the "
+                    f"{self.optimiser.warmup} of optimiser.warmup"
+                )
+        return self
+
+    def dump(self) -> dict[str, Any]:
+        """Plain data that `Recipe.model_validate` reads back."""
+        return self.model_dump(mode="json")
+
+
+def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe in a YAML file with `key=value` overrides, whose values are YAML too."""
+    content = _read(Path(path))
+    places = dict.fromkeys(_leaves(content), str(path))
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals:
+            raise UsageError(f"{override!r}: expected KEY=VALUE, such as model.decoder_layers=2")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise UsageError(f"{override!r}: the value is not YAML") from None
+        _check_keys({key: value} if not isinstance(value, dict) else {key: {}}, Recipe, "override")
+        _set(content, key.split("."), value)
+        places[key] = "override"
+    _check_keys(content, Recipe, str(path))
+    try:
+        recipe = Recipe.model_validate(content)
+    except ValidationError as error:
+        key = ".".join(str(part) for part in error.errors()[0]["loc"])
+        place = next((places[k] for k in places if key.startswith(k)), str(path))
+        raise UsageError(f"{place}: {first_problem(error)}") from None
+    if recipe.run is None:
+        recipe = recipe.model_copy(update={"run": Path("runs") / f"{path.stem}-{recipe.order}"})
+    return recipe
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such recipe") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read ({error})") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}:" if mark else ""
+        problem = getattr(error, "problem", None) or error
+        raise UsageError(f"{path}:{line} not YAML: {problem}") from None
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: expected keys and values, as in `order: 2x1`")
+    return content
+
+
+def _set(content: dict[str, Any], keys: list[str], value: Any) -> None:
+    for key in keys[:-1]:
+        inner = content.get(key)
+        if not isinstance(inner, dict):
+            inner = content[key] = {}
+        content = inner
+    content[keys[-1]] = value
+
+
+def _leaves(content: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in content.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def _check_keys(content: dict[str, Any], section: type[BaseModel], place: str) -> None:
+    """Refuse the first key, nested or dotted, that the recipe does not have."""
+    known = set(known_keys(section))
+    sections = {key.rsplit(".", count)[0] for key in known for count in range(1, 4) if "." in key}
+    for key in _leaves(content):
+        if key in known or key in sections or any(key.startswith(f"{k}.") for k in LEAVES):
+            continue
+        raise UsageError(f"{place}: unknown key {key!r}; {nearest(key, known)}")
+
+
+#: Values that are structures themselves and are checked whole.
+LEAVES = ("data.prepared",)
+
+
+def known_keys(section: type[BaseModel] = Recipe, prefix: str = "") -> Iterator[str]:
+    """Every dotted key of a recipe."""
+    for name, field in section.model_fields.items():
+        inner = _model_of(field.annotation)
+        if inner is not None and f"{prefix}{name}" not in LEAVES:
+            yield from known_keys(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    if get_origin(annotation) in (Union, UnionType):
+        return next((m for a in get_args(annotation) if (m := _model_of(a))), None)
+    return (
+        annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    )

@@ -1,0 +1,235 @@
+"""A run directory: the checkpoints of a training run, written so that no one sees half of one.
+
+    recipe.yaml            the recipe of the run, complete
+    log.jsonl              one record per line: training, validation
+    curves.svg             the learning curves
+    checkpoints/update-00002000/    a model directory, with the state of the training in
+        optimiser.safetensors       moments of Adam
+        training.json               how far the run is
+    best, last             links to checkpoints
+
+A checkpoint is written under a hidden name, flushed to disk, and renamed when it is complete. So a
+directory `update-*` is a whole checkpoint whenever the process, or the machine, was stopped. Random
+numbers need no state: dropout is seeded by the number of the update.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from bothends.errors import BothendsError
+from bothends.model.directory import write_atomically
+from bothends.model.transformer import Transformer
+from bothends.training.batches import Position
+from bothends.training.recipe import Recipe
+
+RECIPE = "recipe.yaml"
+LOG = "log.jsonl"
+CURVES = "curves.svg"
+OPTIMISER = "optimiser.safetensors"
+PROGRESS = "training.json"
+
+#: Settings that may change when a run goes on: they do not alter what has been computed.
+HARMLESS = (
+    "training.updates",
+    "training.epochs",
+    "training.minutes",
+    "validation.patience",
+    "checkpoints.keep",
+    "threads",
+    "device",
+    "log_every",
+    "tensorboard",
+    "run",
+)
+
+
+@dataclass
+class Progress:
+    """How far a run is: all that it needs to go on, but for weights and moments."""
+
+    update: int = 0
+    position: Position = field(default_factory=Position)
+    target_tokens: int = 0
+    #: seconds of training so far, validation included
+    seconds: float = 0.0
+    best_value: float | None = None
+    best_update: int = 0
+    validations_since_best: int = 0
+    #: since the last line of the log
+    loss_sum: float = 0.0
+    loss_tokens: int = 0
+    #: length of the log when this was saved
+    log_bytes: int = 0
+    #: whether the recipe asked for this checkpoint, or an interruption
+    scheduled: bool = True
+
+    def to_json(self) -> bytes:
+        return (json.dumps(asdict(self), indent=2) + "\n").encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Progress:
+        content = json.loads(text)
+        return cls(**{**content, "position": Position(**content["position"])})
+
+
+@dataclass
+class RunDirectory:
+    """Reads and writes the checkpoints of one run."""
+
+    path: Path
+    checkpoints: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.checkpoints = self.path / "checkpoints"
+
+    @property
+    def log(self) -> Path:
+        return self.path / LOG
+
+    def open(self, recipe: Recipe) -> None:
+        """Begin the run, or check that it is the same one and clear what was left half-written."""
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BothendsError(f"{self.path}: cannot be made ({error.strerror})") from None
+        for leftover in self.checkpoints.glob(".*"):
+            shutil.rmtree(leftover)
+        path = self.path / RECIPE
+        if path.exists() and self.complete():
+            self._check_same(recipe)
+        text = yaml.safe_dump(recipe.dump(), sort_keys=False, allow_unicode=True)
+        write_atomically(path, text.encode())
+
+    def _check_same(self, recipe: Recipe) -> None:
+        path = self.path / RECIPE
+        try:
+            before = flatten(yaml.safe_load(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, AttributeError, yaml.YAMLError) as error:
+            raise BothendsError(f"{path}: damaged ({error})") from None
+        now = flatten(recipe.dump())
+        harmless = set(HARMLESS)
+        if recipe.optimiser.schedule == "cosine":
+            harmless.remove("training.updates")  # the end of the run shapes the whole schedule
+        for key in sorted(before.keys() | now.keys()):
+            if key not in harmless and before.get(key) != now.get(key):
+                raise BothendsError(
+                    f"{self.path}: holds a run with {key}={before.get(key)}, but this recipe has "
+                    f"{now.get(key)}; name another directory (run=DIR) or remove this one"
+                )
+
+    def complete(self) -> list[Path]:
+        """The complete checkpoints, oldest first."""
+        return sorted(self.checkpoints.glob("update-*"))
+
+    def save(
+        self,
+        progress: Progress,
+        keep: int,
+        write_model: Callable[[Path], None],
+        moments: dict[str, Tensor],
+    ) -> Path:
+        """Write a checkpoint, point `last` and `best` at theirs, and remove what is too old."""
+        final = self.checkpoints / f"update-{progress.update:08}"
+        partial = self.checkpoints / f".{final.name}.{os.getpid()}.partial"
+        if not final.exists():
+            write_model(partial)
+            write_atomically(partial / OPTIMISER, save(moments, metadata={"format": "pt"}))
+            write_atomically(partial / PROGRESS, progress.to_json())
+            _flush(partial)
+            os.rename(partial, final)
+            _flush(self.checkpoints)
+        self._link("last", final)
+        if progress.best_update == progress.update:
+            self._link("best", final)
+        self._prune(keep)
+        return final
+
+    def load(self, checkpoint: Path) -> tuple[Progress, dict[str, Tensor]]:
+        """The state of the training at a checkpoint."""
+        try:
+            progress = Progress.from_json((checkpoint / PROGRESS).read_bytes())
+            moments: dict[str, Tensor] = load_file(checkpoint / OPTIMISER)
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            raise BothendsError(
+                f"{checkpoint}: the training state is damaged ({error}); "
+                "remove this checkpoint to go on from the one before"
+            ) from None
+        return progress, moments
+
+    def _link(self, name: str, checkpoint: Path) -> None:
+        new = self.path / f".{name}.{os.getpid()}"
+        new.unlink(missing_ok=True)
+        new.symlink_to(checkpoint.relative_to(self.path))
+        os.replace(new, self.path / name)
+
+    def _prune(self, keep: int) -> None:
+        """Keep the last scheduled checkpoints, the newest and the best."""
+        complete = self.complete()
+        scheduled = [path for path in complete if _is_scheduled(path)]
+        best = (self.path / "best").resolve()
+        for path in complete:
+            if path not in scheduled[-keep:] and path != complete[-1] and path.resolve() != best:
+                # Renamed first: a checkpoint that is being removed is no longer one.
+                leaving = path.with_name(f".{path.name}.leaving")
+                os.rename(path, leaving)
+                shutil.rmtree(leaving)
+
+
+def _is_scheduled(checkpoint: Path) -> bool:
+    return Progress.from_json((checkpoint / PROGRESS).read_bytes()).scheduled
+
+
+def _flush(directory: Path) -> None:
+    """Make the names in a directory as durable as the files' contents."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by their dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, dict):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def moments_of(model: Transformer, optimiser: torch.optim.Adam) -> dict[str, Tensor]:
+    """Adam's state by the names of the parameters."""
+    return {
+        f"{kind}.{name}": value
+        for name, parameter in model.named_parameters()
+        for kind, value in optimiser.state[parameter].items()
+    }
+
+
+def restore_moments(
+    model: Transformer, optimiser: torch.optim.Adam, moments: dict[str, Tensor], checkpoint: Path
+) -> None:
+    """Put back what `moments_of` took."""
+    for name, parameter in model.named_parameters():
+        state = {}
+        for kind in ("step", "exp_avg", "exp_avg_sq"):
+            value = moments.get(f"{kind}.{name}")
+            if value is None or (kind != "step" and value.shape != parameter.shape):
+                raise BothendsError(f"{checkpoint / OPTIMISER}: no {kind} that fits {name}")
+            state[kind] = value.to(parameter.device)
+        optimiser.state[parameter] = state

@@ -1,0 +1,135 @@
+"""Everything a run starts from: its corpora, its model, and where both come from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bothends import __version__
+from bothends.errors import BothendsError
+from bothends.model.checkpoint import save_model, transfer_weights
+from bothends.model.directory import Description
+from bothends.model.transformer import Transformer
+from bothends.shards import MANIFEST, TRAIN, VALID, PreparedCorpus
+from bothends.training.batches import BatchStream, Mixture
+from bothends.training.recipe import Recipe
+from bothends.vocabulary import Vocabularies
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a recipe's names stand for."""
+
+    corpora: list[PreparedCorpus]
+    vocabularies: Vocabularies
+    stream: BatchStream
+    description: Description
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Setup:
+        """Open the corpora and describe the model."""
+        settings = recipe.data.prepared
+        corpora = [PreparedCorpus.open(corpus.path) for corpus in settings]
+        vocabularies = corpora[0].vocabularies()
+        for corpus in corpora[1:]:
+            _check_same_vocabulary(vocabularies, corpus.vocabularies(), corpus.directory)
+        mixture = Mixture(
+            [corpus.split(TRAIN) for corpus in corpora], [corpus.repeat for corpus in settings]
+        )
+        stream = BatchStream(mixture, recipe.batch, recipe.seed)
+        joint = vocabularies.source is vocabularies.target
+        if not joint and recipe.model.share_embeddings is not False:
+            raise BothendsError(
+                f"{corpora[0].directory}: source and target have vocabularies of their own, "
+                "so the recipe needs model.share_embeddings: false"
+            )
+        description = Description(
+            order=recipe.order,
+            model=recipe.model.config(
+                vocabularies.source.size, vocabularies.target.size, vocabularies.source.special
+            ),
+            task=recipe.data.task,
+            source_language=recipe.data.source_language,
+            target_language=recipe.data.target_language,
+            provenance=_provenance(recipe, corpora),
+        )
+        return cls(corpora, vocabularies, stream, description)
+
+    @property
+    def validation_corpus(self) -> PreparedCorpus:
+        """The first corpus that has validation pairs."""
+        with_pairs = [corpus for corpus in self.corpora if VALID in corpus.splits]
+        return (with_pairs or self.corpora)[0]  # none: opening its split says what to do
+
+    def new_model(self, recipe: Recipe) -> Transformer:
+        """A model with random weights, or with those of `recipe.init` where they fit."""
+        torch.manual_seed(seed_of(recipe.seed, 0))
+        model = Transformer(self.description.model, self.description.order)
+        if recipe.init is not None:
+            given = Vocabularies.load(recipe.init)
+            _check_same_vocabulary(self.vocabularies, given, recipe.init)
+            transfer_weights(recipe.init, model)
+        return model
+
+    def write_model(self, directory: Path, model: Transformer, **provenance: Any) -> None:
+        """Write a model directory."""
+        directory.mkdir(parents=True)
+        self.vocabularies.save(directory)
+        known = {**self.description.provenance, **provenance}
+        save_model(directory, model, self.description.model_copy(update={"provenance": known}))
+
+
+def seed_of(seed: int, *place: int) -> int:
+    """A seed for one place of a run, such as micro-batch 2 of update 700."""
+    return int(np.random.SeedSequence((seed, *place)).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _check_same_vocabulary(ours: Vocabularies, theirs: Vocabularies, place: Path) -> None:
+    if (ours.source.model, ours.target.model) != (theirs.source.model, theirs.target.model):
+        raise BothendsError(
+            f"{place}: another vocabulary than that of the first corpus; prepare the corpora with "
+            "the same one (bothends prepare --vocabulary)"
+        )
+
+
+def _provenance(recipe: Recipe, corpora: list[PreparedCorpus]) -> dict[str, Any]:
+    manifests = {
+        str(setting.path): hashlib.sha256((corpus.directory / MANIFEST).read_bytes()).hexdigest()
+        for setting, corpus in zip(recipe.data.prepared, corpora, strict=True)
+    }
+    return {
+        "recipe": recipe.dump(),
+        "data": {path: {"manifest_sha256": digest} for path, digest in manifests.items()},
+        "versions": {
+            "bothends": __version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of the source tree that this package runs from, if it is one."""
+    try:
+        result = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+            env={**os.environ, "GIT_CEILING_DIRECTORIES": ""},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() or None if result.returncode == 0 else None

@@ -1,0 +1,60 @@
+"""One forward pass of a micro-batch: arrays to tensors, tensors to a loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from bothends.model.config import SpecialTokens
+from bothends.model.transformer import Transformer
+from bothends.training.batches import Arrays
+from bothends.training.loss import smoothed_cross_entropy
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """A micro-batch on the device of the model."""
+
+    source: Tensor  # (S, N)
+    tokens: Tensor  # (S, T)
+    positions: Tensor  # (T,)
+    directions: Tensor  # (T,)
+    mask: Tensor  # (T, T)
+    #: where the real slots are among all S * T, and what they should be
+    slots: Tensor  # (n,)
+    targets: Tensor  # (n,)
+
+    @property
+    def count(self) -> int:
+        """Real target slots, end symbols included."""
+        return self.targets.shape[0]
+
+    @classmethod
+    def of(cls, arrays: Arrays, special: SpecialTokens, device: torch.device) -> Tensors:
+        flat = arrays.targets.ravel()
+        # Found here and not on the device, which would have to be waited for.
+        slots = (flat != special.pad).nonzero()[0]
+
+        def move(array: object) -> Tensor:
+            return torch.as_tensor(array, device=device)
+
+        return cls(
+            source=move(arrays.source),
+            tokens=move(arrays.tokens),
+            positions=move(arrays.positions),
+            directions=move(arrays.directions),
+            mask=move(arrays.mask),
+            slots=move(slots),
+            targets=move(flat[slots]),
+        )
+
+
+def summed_loss(model: Transformer, batch: Tensors, smoothing: float) -> Tensor:
+    """The label-smoothed loss of a micro-batch, summed over its real slots."""
+    hidden = model.hidden(batch.source, batch.tokens, batch.positions, batch.directions, batch.mask)
+    # Only real slots meet the vocabulary: (S, T, D) -> (S * T, D) -> (n, D)
+    real = hidden.flatten(0, 1).index_select(0, batch.slots)
+    weight, bias = model.output_parameters()
+    return smoothed_cross_entropy(real, weight, bias, batch.targets, smoothing)

@@ -1,0 +1,109 @@
+"""Judge a model on held-out pairs: loss, perplexity, and the task's metric with real search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from bothends.engines.torch_engine import TorchEngine
+from bothends.model.transformer import Transformer
+from bothends.search import SearchOptions, beam_search
+from bothends.shards import PreparedCorpus, TokenPairs
+from bothends.training.batches import collate, cut
+from bothends.training.distributed import Processes
+from bothends.training.metrics import Score, task_metric
+from bothends.training.recipe import Recipe, Validation
+from bothends.training.step import Tensors, summed_loss
+from bothends.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The result of a validation."""
+
+    #: nats per target token, without label smoothing
+    loss: float
+    score: Score | None
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(min(self.loss, 700.0))
+
+    @property
+    def value(self) -> float:
+        """What the best checkpoint is best at: higher is better."""
+        return -self.loss if self.score is None else self.score.value
+
+
+class Validator:
+    """The validation pairs of a run and how to judge a model on them."""
+
+    def __init__(self, corpus: PreparedCorpus, recipe: Recipe, processes: Processes) -> None:
+        self.settings: Validation = recipe.validation
+        self.micro_tokens = recipe.batch.micro_tokens
+        self.processes = processes
+        self.pairs: TokenPairs = corpus.split("valid")
+        self.vocabulary: Vocabulary = corpus.vocabularies().target
+        self.references: list[str] = corpus.valid_text()[1]
+
+    def judge(self, model: Transformer) -> Judgement:
+        """Loss of all pairs, and the metric of as many as the recipe says."""
+        training = model.training
+        model.eval()
+        loss = self._loss(model)
+        score = None
+        if self.settings.metric != "loss":
+            wanted = len(self.pairs) if self.settings.sentences is None else self.settings.sentences
+            score = self._score(model, range(min(wanted, len(self.pairs))))
+        model.train(training)
+        return Judgement(loss, score)
+
+    @torch.no_grad()
+    def _loss(self, model: Transformer) -> float:
+        lengths = np.maximum(self.pairs.source_lengths, self.pairs.target_lengths) + 1
+        by_length = np.argsort(lengths, kind="stable")
+        stretches = list(cut(lengths[by_length], self.micro_tokens))
+        total = tokens = 0.0
+        for number in self.processes.share(range(len(stretches))):
+            start, end = stretches[number]
+            pairs = [self.pairs[int(i)] for i in by_length[start:end]]
+            arrays = collate(pairs, model.order, model.config.special)
+            tensors = Tensors.of(arrays, model.config.special, self.processes.device)
+            total += float(summed_loss(model, tensors, smoothing=0.0))
+            tokens += tensors.count
+        total, tokens = self.processes.sum(total, tokens)
+        return total / max(1.0, tokens)
+
+    def _score(self, model: Transformer, sentences: Sequence[int]) -> Score:
+        """Translate, this process its share, and compare with the references."""
+        own = sorted(
+            self.processes.share(sentences), key=lambda i: int(self.pairs.source_lengths[i])
+        )
+        found: dict[int, list[int]] = {}
+        widths = np.array([int(self.pairs.source_lengths[i]) + 1 for i in own])
+        for start, end in cut(widths, max(1024, int(widths.max(initial=1)))):
+            batch = own[start:end]
+            found.update(zip(batch, self._translate(model, batch), strict=True))
+        everywhere: dict[int, list[int]] = {}
+        gathered = self.processes.gather([found[i] for i in sorted(found)])
+        for rank, sequences in enumerate(gathered):
+            everywhere.update(zip(sentences[rank :: self.processes.size], sequences, strict=True))
+        texts = self.vocabulary.decode([everywhere[i] for i in sentences])
+        references = [self.references[i] for i in sentences]
+        return task_metric(self.settings.metric, self.settings.tokenizer, texts, references)
+
+    def _translate(self, model: Transformer, batch: Sequence[int]) -> list[list[int]]:
+        special = model.config.special
+        pairs = [self.pairs[i] for i in batch]
+        source = collate(pairs, model.order, special).source
+        options = SearchOptions(
+            beam=self.settings.beam, length_penalty=self.settings.length_penalty
+        )
+        limits = np.array([2 * len(source) + 20 for source, _ in pairs])
+        engine = TorchEngine(model, self.processes.device)
+        found = beam_search(engine, model.order, special, source, options, limits)
+        return [hypotheses[0].tokens for hypotheses in found]
