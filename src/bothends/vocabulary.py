@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -97,7 +97,7 @@ class Vocabulary:
             ids = self._processor.encode(lines, out_type=int, num_threads=threads)
         return ids  # type: ignore[no-any-return]
 
-    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+    def decode(self, sequences: Sequence[Iterable[int]]) -> list[str]:
         """Text of each sequence, always one line; special tokens are silent, but for `unknown`."""
         if not len(sequences):
             return []
