@@ -15,6 +15,7 @@ import typer
 
 from bothends import __version__
 from bothends.cli.bench import bench
+from bothends.cli.export import export
 from bothends.cli.order import order
 from bothends.cli.prepare import prepare
 from bothends.cli.score import score
@@ -38,6 +39,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=SeveralValues)(bench)
+app.command()(export)
 app.command()(order)
 app.command(cls=SeveralValues)(prepare)
 app.command()(score)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,11 +15,38 @@ from bothends.engines.onnx_engine import GRAPH_VERSION
 from bothends.engines.onnx_graph import GraphWriter
 from bothends.engines.onnx_network import NetworkWriter
 from bothends.engines.onnx_products import FloatProducts, Int8Products, Products
+from bothends.engines.weights import read_weights
 from bothends.model.config import ModelConfig
-from bothends.model.directory import DECODER, ENCODER, write_atomically
+from bothends.model.directory import (
+    CARD,
+    CONFIG,
+    DECODER,
+    ENCODER,
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    VOCABULARY,
+    read_description,
+    write_atomically,
+)
 from bothends.order import GenerationOrder
 
 Precision = Literal["float32", "int8"]
+
+
+def export_model(directory: Path, precision: Precision, output: Path) -> None:
+    """Write the graphs of the model in `directory` to `output`, which may be the same.
+
+    Another directory gets everything else that the runtime needs, too.
+    """
+    directory, output = Path(directory), Path(output)
+    description = read_description(directory)
+    weights = read_weights(directory, description)
+    write_graphs(output, weights, description.model, description.order, precision)
+    if output.resolve() != directory.resolve():
+        # The description comes last: a new directory is not a model before it is complete.
+        for name in (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, CARD, CONFIG):
+            if (directory / name).is_file():
+                shutil.copyfile(directory / name, output / name)
 
 
 def write_graphs(
@@ -33,7 +62,9 @@ def write_graphs(
         "graph_version": str(GRAPH_VERSION),
         "precision": precision,
         "order": str(order),
-        "model": config.model_dump_json(),
+        "model": config.model_dump_json(exclude={"dropout"}),
+        # Two graphs of one export: a step of one must not follow another's encoder.
+        "weights": _fingerprint(single),
     }
     contents = {}
     for file in (ENCODER, DECODER):
@@ -47,6 +78,15 @@ def write_graphs(
         else:
             network.decoder(order)
         contents[file] = graph.model(metadata)
+    # Nothing is written before both are complete.
     Path(directory).mkdir(parents=True, exist_ok=True)
     for file, content in contents.items():
         write_atomically(Path(directory) / file, content)
+
+
+def _fingerprint(weights: Mapping[str, NDArray[np.float32]]) -> str:
+    digest = sha256()
+    for name in sorted(weights):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(weights[name]).data)
+    return digest.hexdigest()

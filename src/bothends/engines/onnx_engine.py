@@ -16,7 +16,7 @@ from bothends.engines.onnx_state import EVERYTHING, Float32Array, OnnxState, add
 from bothends.engines.protocol import FloatArray, TopK
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
-from bothends.model.directory import DECODER, ENCODER, Description, read_description
+from bothends.model.directory import CONFIG, DECODER, ENCODER, Description, read_description
 from bothends.model.sinusoid import sinusoid
 from bothends.order import BoolArray, GenerationOrder, IntArray
 
@@ -52,13 +52,17 @@ class OnnxEngine:
             _load_session(Path(directory) / file, description, threads)
             for file in (ENCODER, DECODER)
         )
+        if _metadata(encoder)["weights"] != _metadata(decoder)["weights"]:
+            raise BothendsError(
+                f"{directory}: {ENCODER} and {DECODER} were exported from different weights; "
+                f"`bothends export {directory}` writes them anew"
+            )
         return cls(description.model, description.order, encoder, decoder)
 
     @property
     def precision(self) -> str:
         """`float32` or `int8`, as exported."""
-        precision: str = self._decoder.get_modelmeta().custom_metadata_map["precision"]
-        return precision
+        return _metadata(self._decoder)["precision"]
 
     def encode(self, source: IntArray) -> OnnxState:
         sentences, length = source.shape
@@ -227,19 +231,20 @@ def _load_session(path: Path, description: Description, threads: int) -> Any:
         )
     except Exception as error:  # its exceptions have no common base of their own
         raise BothendsError(f"{path}: damaged, not an exported graph ({error})") from None
-    found = session.get_modelmeta().custom_metadata_map
+    found = _metadata(session)
+    again = f"`bothends export {path.parent}` writes it anew"
     if found.get("graph_version") != str(GRAPH_VERSION):
         raise BothendsError(
             f"{path}: graph version {found.get('graph_version', 'unknown')}, but this bothends "
-            f"runs {GRAPH_VERSION}; `bothends export {path.parent}` writes it anew"
+            f"runs {GRAPH_VERSION}; {again}"
         )
-    expected = {
-        "order": str(description.order),
-        "model": description.model.model_dump_json(),
-    }
-    if any(found.get(key) != value for key, value in expected.items()):
-        raise BothendsError(
-            f"{path}: exported from another model than config.json describes; "
-            f"`bothends export {path.parent}` writes it anew"
-        )
+    # Dropout is not in the graph, and may have been changed since.
+    model = description.model.model_dump_json(exclude={"dropout"})
+    if found.get("order") != str(description.order) or found.get("model") != model:
+        raise BothendsError(f"{path}: exported from another model than {CONFIG} says; {again}")
     return session
+
+
+def _metadata(session: Any) -> dict[str, str]:
+    metadata: dict[str, str] = session.get_modelmeta().custom_metadata_map
+    return metadata

@@ -54,7 +54,7 @@ class OnnxState:
 
     @property
     def sentences(self) -> int:
-        return self.memory.shape[1]
+        return int(self.memory.shape[1])
 
     @property
     def entries(self) -> int:
@@ -63,7 +63,7 @@ class OnnxState:
     @property
     def _entry_size(self) -> int:
         _, sentences, heads, _, head_width = self.memory.shape
-        return sentences * heads * head_width
+        return int(sentences * heads * head_width)
 
     def past(self, line: int, first: int = 0) -> Float32Array:
         """The entries from `first` on of a line of the cache, (E - first, S, H, d)."""

@@ -1,0 +1,88 @@
+"""What a lower precision costs: the outputs of one engine against those of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bothends.engines.protocol import Engine
+from bothends.model.config import SpecialTokens
+from bothends.order import GenerationOrder, IntArray
+from bothends.scoring import force_scores
+from bothends.search import SearchOptions, beam_search
+from bothends.translation import TranslationOptions
+
+#: Sentences that are translated together.
+BATCH = 16
+
+Tokens = list[int]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How near two engines are on a sample."""
+
+    outputs: list[Tokens]
+    reference_outputs: list[Tokens]
+    #: logprob of each symbol of the reference's outputs: the engine's minus the reference's
+    differences: list[float]
+
+    @property
+    def identical(self) -> float:
+        """Share of outputs that are the same, token for token."""
+        pairs = zip(self.outputs, self.reference_outputs, strict=True)
+        return float(np.mean([one == other for one, other in pairs]))
+
+    @property
+    def mean_difference(self) -> float:
+        """Per symbol; below 0 where the engine likes the reference's outputs less."""
+        return float(np.mean(self.differences))
+
+    @property
+    def mean_distance(self) -> float:
+        """Per symbol, whatever its sign."""
+        return float(np.mean(np.abs(self.differences)))
+
+
+def compare(
+    engine: Engine[Any],
+    reference: Engine[Any],
+    order: GenerationOrder,
+    special: SpecialTokens,
+    sources: Sequence[IntArray],
+    beam: int,
+) -> Agreement:
+    """Translate `sources`, each closed by its end symbol, with both engines."""
+    outputs: list[Tokens] = []
+    reference_outputs: list[Tokens] = []
+    differences: list[float] = []
+    for batch in _batches(sources, special.pad):
+        options = SearchOptions(
+            beam=beam, max_length=TranslationOptions().longest(batch.shape[1] - 1)
+        )
+        mine, theirs = (
+            [best[0].tokens for best in beam_search(each, order, special, batch, options)]
+            for each in (engine, reference)
+        )
+        outputs += mine
+        reference_outputs += theirs
+        scores, reference_scores = (
+            force_scores(each, order, special, batch, theirs) for each in (engine, reference)
+        )
+        for score, reference_score in zip(scores, reference_scores, strict=True):
+            symbols = [*score.token_logprobs, score.end_logprob]
+            expected = [*reference_score.token_logprobs, reference_score.end_logprob]
+            differences += np.subtract(symbols, expected).tolist()
+    return Agreement(outputs, reference_outputs, differences)
+
+
+def _batches(sources: Sequence[IntArray], pad: int) -> Iterator[IntArray]:
+    for start in range(0, len(sources), BATCH):
+        some = sources[start : start + BATCH]
+        batch = np.full((len(some), max(map(len, some))), pad, dtype=np.int64)
+        for row, source in zip(batch, some, strict=True):
+            row[: len(source)] = source
+        yield batch
