@@ -112,3 +112,9 @@ def test_invalid_utf8(score: Command, tmp_path: Path) -> None:
 def test_missing_files(score: Command) -> None:
     status, _, errors = score("ba\n", "ba\n", "--source", "no-such-file")
     assert (status, errors) == (1, "bothends: error: no-such-file: no such file\n")
+
+
+def test_a_line_that_is_too_long(score: Command) -> None:
+    status, lines, errors = score("ba\nba\n", "ba\n" + "ba " * 30, "--max-length=20")
+    assert (status, lines) == (1, [])
+    assert errors.startswith("bothends: error: pair 2: 30 tokens, but at most 20")

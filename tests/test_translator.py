@@ -282,6 +282,20 @@ class TestScore:
         with pytest.raises(UsageError, match="2 sources, but 1 targets"):
             translator.score(["ba", "bo"], ["ba"])
 
+    def test_what_cannot_be_scored(self, translator: Translator) -> None:
+        with pytest.raises(BothendsError, match="pair 2: 9 tokens, but at most 8 are scored"):
+            translator.score(["ba", "ba"], ["ba " * 8, "ba " * 9], max_length=8)
+        with pytest.raises(BothendsError, match="pair 1: 9 tokens"):
+            translator.score(["ba " * 9], ["ba"], max_length=8)
+        with pytest.raises(UsageError, match="pair 1: a token is outside"):
+            translator.score(["ba"], [[4, 100_000]])
+
+    def test_a_stream_of_pairs(self, translator: Translator) -> None:
+        pairs = list(zip(sentences(200, seed=14), sentences(200, seed=15), strict=True))
+        scores = [score.logprob for score in translator.stream_scores(iter(pairs))]
+        expected = translator.score(*zip(*pairs, strict=True))
+        assert scores == pytest.approx([each.logprob for each in expected], abs=1e-4)
+
 
 def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])

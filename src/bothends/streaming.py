@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -90,6 +90,22 @@ def split_into_batches(lengths: Sequence[int], tokens: int, workers: int) -> lis
     return batches
 
 
+def submit_in_batches(
+    pool: ThreadPoolExecutor,
+    workers: int,
+    lengths: Sequence[int],
+    tokens: int,
+    run: Callable[[list[int]], list[Result]],
+) -> list[Place[Result]]:
+    """Have the workers of `pool` call `run` with the indices of each batch of a window."""
+    places: dict[int, Place[Result]] = {}
+    for batch in split_into_batches(lengths, tokens, workers):
+        future = pool.submit(run, batch)
+        for position, index in enumerate(batch):
+            places[index] = Place(future, position)
+    return [places[index] for index in range(len(lengths))]
+
+
 def in_order(
     windows: Iterable[Sequence[Item]],
     submit: Callable[[Sequence[Item]], list[Place[Result]]],
@@ -99,8 +115,8 @@ def in_order(
 
     A window is asked for only when fewer than `ahead` are under way. An empty window says that the
     input pauses: all that is under way is then yielded before the next window is asked for. If
-    reading fails, the results of what was read before come first. Whoever leaves early (closes the
-    iterator) leaves no work behind but the batches that are running.
+    reading or `submit` fails, the results of the windows before come first. Whoever leaves early
+    (closes the iterator) leaves no work behind but the batches that are running.
     """
     source = iter(windows)
     under_way: deque[list[Place[Result]]] = deque()
@@ -112,14 +128,14 @@ def in_order(
             while reading and not paused and len(under_way) < ahead:
                 try:
                     window = next(source)
+                    if window:
+                        under_way.append(submit(window))
                 except StopIteration:
                     reading = False
                 except Exception as error:
                     failure, reading = error, False
                 else:
                     paused = not window
-                    if window:
-                        under_way.append(submit(window))
             while under_way:
                 for place in under_way[0]:
                     yield place.result()

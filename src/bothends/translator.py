@@ -28,12 +28,16 @@ from bothends.model.directory import Description, read_description
 from bothends.order import IntArray
 from bothends.scoring import ForcedScore, force_scores
 from bothends.search import Hypothesis, beam_search
-from bothends.streaming import Place, in_order, split_into_batches, split_into_windows
+from bothends.streaming import Place, in_order, split_into_windows, submit_in_batches
 from bothends.translation import EMPTY, Translation, TranslationOptions
 from bothends.vocabulary import Vocabularies
 
 #: The model in the box: a model directory that is part of the installed package.
 BOXED_MODEL = Path(__file__).parent / "models" / "default"
+
+#: Tokens of a source or target that is scored. All its slots attend to each other at once, so that
+#: memory grows with the square: 2,048 take some hundred megabytes.
+MAX_SCORED_LENGTH = 2048
 
 
 class Translator:
@@ -149,35 +153,50 @@ class Translator:
         sources: Sequence[str],
         targets: Sequence[str | Sequence[int]],
         *,
+        max_length: int = MAX_SCORED_LENGTH,
         batch_tokens: int = 1024,
     ) -> list[ForcedScore]:
         """The log probability of each target, given its source.
 
         A target is text, or the `tokens` of a `Translation`: text can be cut into tokens in more
-        than one way, and is scored as the vocabulary cuts it.
+        than one way, and is scored as the vocabulary cuts it. A source or target of more than
+        `max_length` tokens is an error, because the score of a part of it would mean little.
         """
         if len(sources) != len(targets):
             raise UsageError(f"{len(sources)} sources, but {len(targets)} targets: expected pairs")
-        pairs = list(zip(sources, targets, strict=True))
-        submit = partial(self._submit_pairs, batch_tokens)
+        pairs = list(enumerate(zip(sources, targets, strict=True), start=1))
+        submit = partial(self._submit_pairs, max_length, batch_tokens)
         return list(in_order([pairs] if pairs else [], submit))
+
+    def stream_scores(
+        self,
+        pairs: Iterable[tuple[str, str | Sequence[int]]],
+        *,
+        max_length: int = MAX_SCORED_LENGTH,
+        batch_tokens: int = 1024,
+    ) -> Generator[ForcedScore, None, None]:
+        """As `score`, pair by pair, in memory that does not grow with their number."""
+        submit = partial(self._submit_pairs, max_length, batch_tokens)
+        return in_order(split_into_windows(enumerate(pairs, start=1)), submit)
 
     def _submit_lines(
         self, options: TranslationOptions, lines: Sequence[str]
     ) -> list[Place[Translation]]:
         encoded = self.vocabularies.source.encode(lines, self.threads)
+        # What is left of a line in the vocabulary may be nothing even where it has characters.
+        work = [index for index, line in enumerate(lines) if line.strip() and encoded[index]]
+        sources = [encoded[index] for index in work]
+
+        def run(batch: list[int]) -> list[Translation]:
+            return self._translate_batch(options, [sources[index] for index in batch])
+
+        lengths = [min(len(source), options.max_source_length) + 1 for source in sources]
+        submitted = submit_in_batches(self._pool, self.threads, lengths, options.batch_tokens, run)
         nothing: Future[list[Translation]] = Future()
         nothing.set_result([EMPTY])
         places = [Place(nothing, 0)] * len(lines)
-        # What is left of a line in the vocabulary may be nothing even where it has characters.
-        work = [index for index, line in enumerate(lines) if line.strip() and encoded[index]]
-        lengths = [min(len(encoded[index]), options.max_source_length) + 1 for index in work]
-        for batch in split_into_batches(lengths, options.batch_tokens, self.threads):
-            indices = [work[position] for position in batch]
-            sources = [encoded[index] for index in indices]
-            future = self._pool.submit(self._translate_batch, options, sources)
-            for position, index in enumerate(indices):
-                places[index] = Place(future, position)
+        for index, place in zip(work, submitted, strict=True):
+            places[index] = place
         return places
 
     def _translate_batch(
@@ -224,31 +243,38 @@ class Translator:
         )
 
     def _submit_pairs(
-        self, batch_tokens: int, pairs: Sequence[tuple[str, str | Sequence[int]]]
+        self,
+        max_length: int,
+        batch_tokens: int,
+        pairs: Sequence[tuple[int, tuple[str, str | Sequence[int]]]],
     ) -> list[Place[ForcedScore]]:
-        sources = self.vocabularies.source.encode([source for source, _ in pairs], self.threads)
-        texts = [target if isinstance(target, str) else "" for _, target in pairs]
-        targets = [
-            encoded if isinstance(target, str) else list(target)
-            for encoded, (_, target) in zip(
-                self.vocabularies.target.encode(texts, self.threads), pairs, strict=True
-            )
-        ]
-        lengths = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
-        places: dict[int, Place[ForcedScore]] = {}
-        for batch in split_into_batches(lengths, batch_tokens, self.threads):
-            future = self._pool.submit(
-                self._score_batch, [sources[i] for i in batch], [targets[i] for i in batch]
-            )
-            for position, index in enumerate(batch):
-                places[index] = Place(future, position)
-        return [places[index] for index in range(len(pairs))]
+        sources = self.vocabularies.source.encode([pair[0] for _, pair in pairs], self.threads)
+        texts = [pair[1] if isinstance(pair[1], str) else "" for _, pair in pairs]
+        targets: list[Sequence[int]] = []
+        encoded = self.vocabularies.target.encode(texts, self.threads)
+        words = range(self.description.model.target_size)
+        for (number, (_, target)), source, of_text in zip(pairs, sources, encoded, strict=True):
+            targets.append(of_text if isinstance(target, str) else target)
+            longest = max(len(source), len(targets[-1]))
+            if longest > max_length:
+                raise BothendsError(
+                    f"pair {number}: {longest} tokens, but at most {max_length} are scored; "
+                    "leave it out, or allow a larger maximum length"
+                )
+            if not all(token in words for token in targets[-1]):
+                raise UsageError(f"pair {number}: a token is outside the vocabulary's {len(words)}")
 
-    def _score_batch(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> list[ForcedScore]:
-        order, special = self.description.order, self.description.model.special
-        return force_scores(self._engine, order, special, self._padded(sources), targets)
+        def run(batch: list[int]) -> list[ForcedScore]:
+            return force_scores(
+                self._engine,
+                self.description.order,
+                self.description.model.special,
+                self._padded([sources[index] for index in batch]),
+                [targets[index] for index in batch],
+            )
+
+        lengths = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
+        return submit_in_batches(self._pool, self.threads, lengths, batch_tokens, run)
 
     def _padded(self, sources: Sequence[Sequence[int]]) -> IntArray:
         """Source sentences as an engine takes them, `(S, N)`: each with its end symbol."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from itertools import islice
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from bothends.lines import LineReader
     from bothends.scoring import ForcedScore
 
-#: Pairs that are sorted into batches together.
-_WINDOW = 2048
-
 
 def score(
     source: Annotated[Path, typer.Option(metavar="FILE", help="Source text, line by line.")],
     target: Annotated[Path, typer.Option(metavar="FILE", help="Its translation, line by line.")],
     model: ModelOption = None,
     json_: JsonOption = False,
+    max_length: Annotated[
+        int, typer.Option(min=1, help="A line of more tokens, on either side, is an error.")
+    ] = 2048,
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Tokens of a batch on either side, padding included.")
     ] = 1024,
@@ -53,9 +53,9 @@ def score(
     pairs = _pairs(LineReader([source], invalid), LineReader([target], invalid), source, target)
     translator = Translator.load(model, precision=precision, threads=threads, engine=engine)
     count, tokens, logprob = 0, 0, 0.0
-    while window := list(islice(pairs, _WINDOW)):
-        sources, targets = zip(*window, strict=True)
-        for each in translator.score(sources, targets, batch_tokens=batch_tokens):
+    scores = translator.stream_scores(pairs, max_length=max_length, batch_tokens=batch_tokens)
+    with closing(scores):
+        for each in scores:
             print(json.dumps(_record(each)) if json_ else f"{each.logprob:.6f}")
             count, tokens, logprob = count + 1, tokens + each.length, logprob + each.logprob
     summary = f"{count:,} pairs, {tokens:,} tokens"
