@@ -21,7 +21,7 @@ import hashlib
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Literal
@@ -122,6 +122,9 @@ class TokenPairs:
         end = middle + int(self.target_lengths[index])
         tokens = self._shards[shard]
         return tokens[start:middle], tokens[middle:end]
+
+    def __iter__(self) -> Iterator[tuple[Tokens, Tokens]]:
+        return (self[index] for index in range(len(self)))
 
 
 class PreparedCorpus:
