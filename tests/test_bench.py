@@ -99,8 +99,8 @@ def test_every_system_takes_one_turn_in_every_round() -> None:
     rounds: list[int] = []
     plan = Plan(batches=(1,), beams=(1,), threads=(1,), rounds=4)
     measurement = measure(contestants, plan, lambda message: rounds.append(len(log)))
-    # One call each to warm up; then a turn is a call that does not count and two that do.
-    assert len(log) == 6 + 4 * 6 * 3
+    # Two trials of two calls each; then a turn is a call that does not count and two that do.
+    assert len(log) == 6 * 2 * 2 + 4 * 6 * 3
     orders = []
     for start in rounds[1:]:
         turns = log[start : start + 18]

@@ -22,8 +22,8 @@ from bothends.model.config import ModelConfig
 #: Seconds after a turn on several cores. Thread pools spin for a while after their last product,
 #: in case there is another; OpenMP does so for 0.2 s, and would take a core from whoever is next.
 PAUSE = 0.25
-#: Timed calls by which each arrangement of threads is tried before the rounds.
-TRIALS = 3
+#: Calls by which each arrangement of threads is tried before the rounds; the best one counts.
+TRIALS = 2
 
 
 @dataclass(frozen=True)
@@ -174,26 +174,25 @@ def choose_threads(case: Case) -> None:
         if threads.workers <= case.batch
     ]
     first = case.contestant.workload.batches(case.batch)[0]
-
-    def try_out(threads: Threads) -> float:
-        return translate(case.contestant, first, case.beam, threads).seconds
-
-    for threads in possible:
-        try_out(threads)
-    if len(possible) == 1:
-        case.threads = possible[0]
-        return
     best = dict.fromkeys(possible, float("inf"))
     for _, threads in product(range(TRIALS), possible):
-        sleep(PAUSE)
-        best[threads] = min(best[threads], try_out(threads) / case.batch)
+        warm_up(case, threads)
+        call = translate(case.contestant, first, case.beam, threads)
+        best[threads] = min(best[threads], call.seconds / case.batch)
+        if case.cores > 1:
+            sleep(PAUSE)
     case.tried = best
     case.threads = min(best, key=lambda threads: best[threads])
 
 
+def warm_up(case: Case, threads: Threads) -> None:
+    """A sentence for each worker, not timed."""
+    translate(case.contestant, slice(0, threads.workers), case.beam, threads)
+
+
 def take_turn(case: Case) -> Turn:
     """Translate the whole workload, batch by batch, after a sentence that does not count."""
-    translate(case.contestant, slice(0, 1), case.beam, Threads(1, case.threads.each))
+    warm_up(case, case.threads)
     turn = Turn(
         tuple(
             translate(case.contestant, batch, case.beam, case.threads)

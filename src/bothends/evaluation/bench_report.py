@@ -45,6 +45,8 @@ class Baseline:
 
     row: str
     speedup: Spread
+    #: the same in time of processors: what is left to compare, with one thread, on a busy machine
+    cpu_speedup: float
 
 
 @dataclass(frozen=True)
@@ -202,12 +204,14 @@ def _compare(
             label.engine,
             label.precision,
         ) == wanted:
-            ratios = [
-                theirs.per_sentence / ours.per_sentence
-                for theirs, ours in zip(other.turns, case.turns, strict=True)
-            ]
-            row = f"{label}, beam {beam}, batch {other.batch}, threads {other.threads}"
-            return Baseline(row, Spread.of(ratios))
+            pairs = list(zip(other.turns, case.turns, strict=True))
+            return Baseline(
+                f"{label}, beam {beam}, batch {other.batch}, threads {other.threads}",
+                Spread.of([theirs.per_sentence / ours.per_sentence for theirs, ours in pairs]),
+                Spread.of(
+                    [theirs.cpu_per_sentence / ours.cpu_per_sentence for theirs, ours in pairs]
+                ).median,
+            )
     return None
 
 
