@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from bothends import __version__
+from bothends.cli.average import average
 from bothends.cli.bench import bench
 from bothends.cli.export import export
 from bothends.cli.order import order
@@ -33,11 +34,11 @@ _CommandLineError: type[Any] = next(
 app = typer.Typer(
     name="bothends",
     help="Fast sequence-to-sequence generation: write a sentence from both ends at once.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(average)
 app.command(cls=SeveralValues)(bench)
 app.command()(export)
 app.command()(order)
@@ -69,8 +70,10 @@ def _options(
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; `arguments` default to the process's own."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        status = app(args=arguments, prog_name="bothends", standalone_mode=False)
+        # Without a command, help: Typer's own way of giving it is an error with the help inside.
+        status = app(args=arguments or ["--help"], prog_name="bothends", standalone_mode=False)
         sys.stdout.flush()
     except BothendsError as error:
         return _complain(str(error), error.exit_status)

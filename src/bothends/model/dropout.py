@@ -2,8 +2,8 @@
 
 PyTorch draws one random number per element from a generator that takes seven nanoseconds for it: a
 sixth of a training step. Here a faster generator fills a buffer with random bits, 16 of them decide
-about an element, and the mask is applied in the same pass that adds the residual. The probability is
-exact to 1/65536. The seed comes from PyTorch's generator, so that `torch.manual_seed` fixes this
+about an element, and the mask is applied in the same pass that adds the residual. The probability
+is exact to 1/65536. The seed comes from PyTorch's generator, so that `torch.manual_seed` fixes this
 dropout too. Other devices have fast generators of their own, and use PyTorch's dropout.
 """
 

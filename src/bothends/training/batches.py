@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count, pairwise
 from typing import Protocol
 
 import numpy as np
@@ -140,28 +141,31 @@ class BatchStream:
         return TooLong(source_count, target_count)
 
     def updates(self, start: Position) -> Iterator[Update]:
-        """The updates from `start` on, epoch after epoch. An update never crosses an epoch."""
-        epoch, window, skip = start.epoch, start.window, start.batch
+        """The updates from `start` on, epoch after epoch.
+
+        An update takes micro-batches as long as they bring it closer to the number of tokens that
+        the settings ask for, and never crosses the end of an epoch.
+        """
         gathered: list[MicroBatch] = []
-        tokens = 0
-        while True:
-            batches = self.micro_batches(epoch, window)
-            for number, batch in enumerate(batches[skip:], start=skip):
-                gathered.append(batch)
-                tokens += batch.target_tokens
-                last = number + 1 == len(batches)
-                epoch_ends = last and window + 1 == self.windows
-                if tokens >= self.settings.tokens or epoch_ends:
-                    after = Position(epoch, window, number + 1)
-                    if last:
-                        after = Position(epoch, window + 1)
-                    if epoch_ends:
-                        after = Position(epoch + 1)
-                    yield Update(tuple(gathered), epoch, after)
-                    gathered, tokens = [], 0
-            window, skip = window + 1, 0
-            if window == self.windows:
-                epoch, window = epoch + 1, 0
+        tokens, wanted = 0, self.settings.tokens
+        for (place, batch), (after, following) in pairwise(self._from(start)):
+            gathered.append(batch)
+            tokens += batch.target_tokens
+            closer = abs(tokens + following.target_tokens - wanted) < abs(tokens - wanted)
+            if not closer or after.epoch != place.epoch:
+                yield Update(tuple(gathered), place.epoch, after)
+                gathered, tokens = [], 0
+
+    def _from(self, start: Position) -> Iterator[tuple[Position, MicroBatch]]:
+        """All micro-batches from `start` on with their places, without end."""
+        first, skip = start.window, start.batch
+        for epoch in count(start.epoch):
+            for window in range(first, self.windows):
+                batches = self.micro_batches(epoch, window)
+                for number in range(skip, len(batches)):
+                    yield Position(epoch, window, number), batches[number]
+                skip = 0
+            first = 0
 
     def micro_batches(self, epoch: int, window: int) -> list[MicroBatch]:
         """The shuffled micro-batches of one window."""

@@ -123,7 +123,7 @@ class Optimiser(Strict):
 class Batch(Strict):
     """How pairs become updates."""
 
-    #: real target tokens of an update (at least), gathered over micro-batches and processes
+    #: real target tokens of an update (about), gathered over micro-batches and processes
     tokens: int = Field(25000, ge=1)
     #: padded tokens of a micro-batch (at most): rows times the longer of its two sides
     micro_tokens: int = Field(4096, ge=2)

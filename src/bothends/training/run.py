@@ -116,9 +116,11 @@ class RunDirectory:
     def _check_same(self, recipe: Recipe) -> None:
         path = self.path / RECIPE
         try:
-            before = flatten(yaml.safe_load(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, AttributeError, yaml.YAMLError) as error:
-            raise BothendsError(f"{path}: damaged ({error})") from None
+            # Through `Recipe`, so that settings which are newer than the run have their defaults.
+            stored = Recipe.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, yaml.YAMLError):
+            raise BothendsError(f"{path}: damaged, or of another version of bothends") from None
+        before = flatten(stored.dump())
         now = flatten(recipe.dump())
         harmless = set(HARMLESS)
         if recipe.optimiser.schedule == "cosine":
@@ -133,6 +135,10 @@ class RunDirectory:
     def complete(self) -> list[Path]:
         """The complete checkpoints, oldest first."""
         return sorted(self.checkpoints.glob("update-*"))
+
+    def scheduled(self) -> list[Path]:
+        """Those of them that the recipe asked for, as opposed to an interruption."""
+        return [path for path in self.complete() if self.load_progress(path).scheduled]
 
     def save(
         self,
@@ -159,15 +165,18 @@ class RunDirectory:
 
     def load(self, checkpoint: Path) -> tuple[Progress, dict[str, Tensor]]:
         """The state of the training at a checkpoint."""
+        progress = self.load_progress(checkpoint)
         try:
-            progress = Progress.from_json((checkpoint / PROGRESS).read_bytes())
             moments: dict[str, Tensor] = load_file(checkpoint / OPTIMISER)
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-            raise BothendsError(
-                f"{checkpoint}: the training state is damaged ({error}); "
-                "remove this checkpoint to go on from the one before"
-            ) from None
+        except (OSError, SafetensorError) as error:
+            raise BothendsError(_damaged(checkpoint / OPTIMISER, error)) from None
         return progress, moments
+
+    def load_progress(self, checkpoint: Path) -> Progress:
+        try:
+            return Progress.from_json((checkpoint / PROGRESS).read_bytes())
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise BothendsError(_damaged(checkpoint / PROGRESS, error)) from None
 
     def _link(self, name: str, checkpoint: Path) -> None:
         new = self.path / f".{name}.{os.getpid()}"
@@ -178,7 +187,7 @@ class RunDirectory:
     def _prune(self, keep: int) -> None:
         """Keep the last scheduled checkpoints, the newest and the best."""
         complete = self.complete()
-        scheduled = [path for path in complete if _is_scheduled(path)]
+        scheduled = self.scheduled()
         best = (self.path / "best").resolve()
         for path in complete:
             if path not in scheduled[-keep:] and path != complete[-1] and path.resolve() != best:
@@ -188,8 +197,8 @@ class RunDirectory:
                 shutil.rmtree(leaving)
 
 
-def _is_scheduled(checkpoint: Path) -> bool:
-    return Progress.from_json((checkpoint / PROGRESS).read_bytes()).scheduled
+def _damaged(path: Path, error: Exception) -> str:
+    return f"{path}: damaged ({error}); remove this checkpoint to go on from the one before"
 
 
 def _flush(directory: Path) -> None:
