@@ -226,9 +226,8 @@ class _SplitInTheMaking:
         dropped = {reason: self._dropped[reason] for reason in self._filters.reasons}
         if not record.pairs:
             counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
-            raise BothendsError(
-                f"no {self._name} pair is left of {self._read} ({counts or 'the files are empty'})"
-            )
+            why = counts.replace("_", " ") or "the files are empty"
+            raise BothendsError(f"no {self._name} pair is left of {self._read} ({why})")
         return record, FilterReport(read=self._read, kept=record.pairs, dropped=dropped), files
 
 

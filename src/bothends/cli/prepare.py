@@ -93,7 +93,7 @@ def prepare(
             output=output,
             vocabulary=vocabulary
             or VocabularyOptions(
-                size=vocabulary_size or _DEFAULT_SIZE,
+                size=_DEFAULT_SIZE if vocabulary_size is None else vocabulary_size,
                 exact=vocabulary_size is not None,
                 character_coverage=character_coverage,
                 byte_fallback=byte_fallback,
@@ -132,5 +132,7 @@ def _print_report(manifest: Manifest, output: Path) -> None:
     origin = "given"
     if vocabulary.training_lines is not None:
         origin = f"trained on {vocabulary.training_lines:,} lines"
+        if vocabulary.source_size < manifest.provenance["vocabulary"]["size"]:
+            origin += "; the text has no more"
     print(f"vocabulary: {sizes}, {origin}")
     print(f"written to {output}")
