@@ -24,7 +24,6 @@ from bothends.vocabulary import (
     Vocabularies,
     Vocabulary,
     VocabularyOptions,
-    affordable,
     train_vocabulary,
 )
 from corpus_data import make_sentences
@@ -148,13 +147,6 @@ def test_a_line_without_spaces_may_be_very_long(tmp_path: Path) -> None:
     """SentencePiece would stop the whole process at words of 65,536 characters."""
     options = VocabularyOptions(size=265, exact=False)
     assert train_vocabulary(["漢字仮名" * 20_000], tmp_path / "model", options).size == 265
-
-
-def test_text_without_spaces_is_trained_on_in_part() -> None:
-    spaced = ["some words"] * 100_000  # many lines, two words
-    assert len(affordable(spaced)) == len(spaced)
-    unspaced = [f"{number:0100}" for number in range(100_000)]  # ten million characters of words
-    assert affordable(unspaced) == unspaced[:80_000]
 
 
 def test_too_large_a_size_names_the_largest_possible(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ options give the same files, byte for byte.
 from __future__ import annotations
 
 import os
-import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from bothends.encoding import CorpusEncoder
 from bothends.errors import BothendsError, UsageError
 from bothends.model.directory import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 from bothends.progress import progress
+from bothends.sampling import PairSample, affordable
 from bothends.shards import (
     MANIFEST,
     TRAIN,
@@ -38,16 +38,7 @@ from bothends.shards import (
     token_type,
     write_manifest,
 )
-from bothends.vocabulary import (
-    Vocabularies,
-    Vocabulary,
-    VocabularyOptions,
-    affordable,
-    train_vocabulary,
-)
-
-#: Seed of the sample that the vocabulary is trained on: fixed, since no one sample is better.
-_SEED = 2020
+from bothends.vocabulary import Vocabularies, Vocabulary, VocabularyOptions, train_vocabulary
 
 
 @dataclass(frozen=True)
@@ -101,16 +92,28 @@ class Preparation:
 def prepare(options: Preparation) -> Manifest:
     """Write a prepared corpus to `options.output`, complete or not at all."""
     with _complete_or_nothing(options.output, options.overwrite) as directory:
-        vocabularies, training_lines = _make_vocabularies(options, directory)
+        pairs, training_lines = None, None
+        if isinstance(options.vocabulary, Path):
+            vocabularies = _given_vocabularies(options.vocabulary)
+            vocabularies.save(directory)
+        else:
+            sample = _sample(options.train, options.sample)
+            vocabularies, training_lines = _train_vocabularies(
+                sample, directory, options.vocabulary, options.separate
+            )
+            pairs = sample.seen
         files = {path.name: FileRecord.of(path) for path in sorted(directory.iterdir())}
         splits: dict[str, SplitRecord] = {}
         reports: dict[str, FilterReport] = {}
-        for name, text in options.texts.items():
+        # Validation first: it is small, and a mistake in it should not show after an hour.
+        for name, total in ((VALID, None), (TRAIN, pairs)):
+            if name not in options.texts:
+                continue
             # What is measured on validation pairs must not depend on a filter: all are kept.
             filters = options.filters if name == TRAIN else Filters(max_length=0, max_ratio=0)
             split = _SplitInTheMaking(directory, name, vocabularies, filters, options.threads)
-            with progress(f"encode {name}", "pairs") as advance:
-                for sources, targets in text.batches():
+            with progress(f"encode {name}", "pairs", total) as advance:
+                for sources, targets in options.texts[name].batches():
                     split.add(sources, targets)
                     advance(len(sources))
             splits[name], reports[name], split_files = split.finish()
@@ -123,57 +126,47 @@ def prepare(options: Preparation) -> Manifest:
                 training_lines=training_lines,
             ),
             token_type=_token_type(vocabularies),
-            splits=splits,
+            splits=dict(sorted(splits.items())),
             files=files,
-            reports=reports,
+            reports=dict(sorted(reports.items())),
             provenance=_provenance(options),
         )
         write_manifest(directory, manifest)
     return manifest
 
 
-def _make_vocabularies(options: Preparation, directory: Path) -> tuple[Vocabularies, int | None]:
-    """The vocabularies, written into `directory`, and the lines they were trained on."""
-    if isinstance(options.vocabulary, Path):
-        if options.vocabulary.is_dir():
-            given = Vocabularies.load(options.vocabulary)
-        else:
-            joint = Vocabulary.load(options.vocabulary)
-            given = Vocabularies(joint, joint)
-        given.save(directory)
-        return given, None
-    sources, targets = _sample(options.train, options.sample)
-    if not options.separate:
-        lines = affordable(list(chain.from_iterable(zip(sources, targets, strict=True))))
-        joint = train_vocabulary(lines, directory / VOCABULARY, options.vocabulary)
-        return Vocabularies(joint, joint), len(lines)
-    sources, targets = affordable(sources), affordable(targets)
-    separate = Vocabularies(
-        train_vocabulary(sources, directory / SOURCE_VOCABULARY, options.vocabulary),
-        train_vocabulary(targets, directory / TARGET_VOCABULARY, options.vocabulary),
-    )
-    return separate, len(sources) + len(targets)
+def _given_vocabularies(path: Path) -> Vocabularies:
+    if path.is_dir():
+        return Vocabularies.load(path)
+    joint = Vocabulary.load(path)
+    return Vocabularies(joint, joint)
 
 
-def _sample(text: TextFiles, size: int) -> tuple[list[str], list[str]]:
-    """`size` random pairs in random order, each pair of the text as likely as any other.
-
-    A reservoir: pair number `n` replaces one of those kept with probability `size / n`.
-    """
-    chance = random.Random(_SEED)
-    reservoir: list[tuple[str, str]] = []
-    number = 0
+def _sample(text: TextFiles, size: int) -> PairSample:
+    sample = PairSample(size)
     with progress("read", "pairs") as advance:
         for sources, targets in text.batches():
-            for pair in zip(sources, targets, strict=True):
-                number += 1
-                if len(reservoir) < size:
-                    reservoir.append(pair)
-                elif (place := int(chance.random() * number)) < size:
-                    reservoir[place] = pair
+            sample.add(sources, targets)
             advance(len(sources))
-    chance.shuffle(reservoir)
-    return [source for source, _ in reservoir], [target for _, target in reservoir]
+    return sample
+
+
+def _train_vocabularies(
+    sample: PairSample, directory: Path, options: VocabularyOptions, separate: bool
+) -> tuple[Vocabularies, int]:
+    """The vocabularies, written into `directory`, and the number of lines they were trained on."""
+    sources, targets = sample.sides()
+    if separate:
+        sources, targets = affordable(sources), affordable(targets)
+        vocabularies = Vocabularies(
+            train_vocabulary(sources, directory / SOURCE_VOCABULARY, options),
+            train_vocabulary(targets, directory / TARGET_VOCABULARY, options),
+        )
+        return vocabularies, len(sources) + len(targets)
+    # One by one, so that both sides have their share of what is affordable.
+    lines = affordable(list(chain.from_iterable(zip(sources, targets, strict=True))))
+    joint = train_vocabulary(lines, directory / VOCABULARY, options)
+    return Vocabularies(joint, joint), len(lines)
 
 
 class _SplitInTheMaking:

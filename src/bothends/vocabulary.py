@@ -43,9 +43,6 @@ _LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 #: spaces is one word; longer lines are trained on in pieces.
 _LONGEST_LINE = 2000
 
-#: Characters in distinct words that a vocabulary is trained on at most.
-_DISTINCT_CHARACTERS = 8_000_000
-
 
 class Vocabulary:
     """One SentencePiece model. Safe to share between threads: nothing changes after loading."""
@@ -173,23 +170,6 @@ class VocabularyOptions:
                 f"unknown normalisation {self.normalisation!r}; "
                 f"known: {', '.join(get_args(Normalisation))}"
             )
-
-
-def affordable(lines: Sequence[str]) -> list[str]:
-    """As many of the first lines as SentencePiece can train on within about a gigabyte.
-
-    It keeps some 120 bytes for each character of each distinct word. A few hundred thousand words
-    are nothing, but where words are not separated by spaces every line is a word of its own.
-    """
-    words: set[str] = set()
-    characters = 0
-    for count, line in enumerate(lines):
-        new = set(line.split()) - words
-        words |= new
-        characters += sum(map(len, new))
-        if characters > _DISTINCT_CHARACTERS:
-            return list(lines[:count])
-    return list(lines)
 
 
 def train_vocabulary(lines: Sequence[str], path: Path, options: VocabularyOptions) -> Vocabulary:
