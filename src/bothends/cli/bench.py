@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.errors import UsageError
+from bothends.errors import BothendsError, UsageError
 
 if TYPE_CHECKING:
     from bothends.engines.loading import Precision
@@ -95,8 +96,12 @@ def bench(
         reference=reference,
         seed=seed,
     )
+    # Whatever would fail after minutes of measuring is asked for now.
     if reference is not None:
         bleu_metric()
+    for option, path in (("--json", json_), ("--picture", picture)):
+        if path is not None and not os.access(path.parent, os.W_OK):
+            raise BothendsError(f"{option} {path}: {path.parent} is no directory to write to")
     if picture is not None:
         from bothends.evaluation.plots import check_picture, draw_bench
 

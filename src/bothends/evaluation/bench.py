@@ -98,10 +98,6 @@ class Turn:
         return total
 
     @property
-    def translations(self) -> list[list[int]]:
-        return [tokens for call in self.calls for tokens in call.outcome.tokens]
-
-    @property
     def lines(self) -> list[str]:
         return [line for call in self.calls for line in call.lines]
 

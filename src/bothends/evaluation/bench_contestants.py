@@ -46,7 +46,8 @@ class Synthetic:
     def parse(cls, text: str) -> Synthetic:
         name, _, orders = text.partition(":")
         synthetic_config(name)  # an unknown name is an error here, not minutes later
-        return cls(name, tuple(map(GenerationOrder.parse, (orders or DEFAULT_ORDERS).split(","))))
+        parsed = map(GenerationOrder.parse, (orders or DEFAULT_ORDERS).split(","))
+        return cls(name, tuple(dict.fromkeys(parsed)))
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,9 @@ def gather(wishes: Wishes, scratch: Path) -> tuple[list[Contestant], list[str]]:
     """
     if not wishes.synthetic and not wishes.models:
         raise UsageError("nothing to measure: name a --model DIR, or --synthetic base:1x1,2x1")
+    shapes = [spec.preset for spec in wishes.synthetic]
+    if len(set(shapes)) < len(shapes):
+        raise UsageError("--synthetic names a shape twice: list its orders once, base:1x1,2x1")
     if wishes.source and not wishes.models:
         raise UsageError("--source is text for models: name a --model DIR to translate it")
     if wishes.reference and not wishes.source:
@@ -178,12 +182,13 @@ def _stored_weights(directory: Path) -> Weights:
     """The weights of a trained model, for a peer, without PyTorch."""
     path = directory / WEIGHTS
     try:
+        from safetensors import SafetensorError
         from safetensors.numpy import load_file
-
-        return {name: tensor.astype(np.float32) for name, tensor in load_file(path).items()}
     except ImportError:
         raise BothendsError(f"{path}: to read it, pip install safetensors") from None
-    except Exception as error:  # its exceptions have no common base of their own
+    try:
+        return {name: tensor.astype(np.float32) for name, tensor in load_file(path).items()}
+    except (OSError, SafetensorError) as error:
         raise BothendsError(f"{path}: a peer needs these weights ({error})") from None
 
 
