@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bothends.errors import UsageError
 from bothends.order import VARIANTS, BoolArray, GenerationOrder
+from every_order import EVERY_ORDER
 
 # ------------------------------------------------------------------------------------- the figure
 
@@ -378,25 +379,10 @@ def test_steps_count_the_end_symbol(name: str, length: int, steps: int) -> None:
 # ---------------------------------------------------------------------------------------- spelling
 
 
-def _all_orders() -> list[GenerationOrder]:
-    """Every order of up to eight directions and eight tokens each, with every set of variants."""
-    orders = []
-    for h, c in product((1, 2, 4, 6, 8), range(1, 9)):
-        for switches in product((False, True), repeat=len(VARIANTS)):
-            try:
-                orders.append(GenerationOrder(h, c, *switches))
-            except UsageError:
-                continue
-    return orders
-
-
-ALL_ORDERS = _all_orders()
-
-
 def test_every_order_has_one_spelling() -> None:
-    spellings = [str(order) for order in ALL_ORDERS]
-    assert len(set(spellings)) == len(ALL_ORDERS)
-    assert [GenerationOrder.parse(text) for text in spellings] == ALL_ORDERS
+    spellings = [str(order) for order in EVERY_ORDER]
+    assert len(set(spellings)) == len(EVERY_ORDER)
+    assert [GenerationOrder.parse(text) for text in spellings] == EVERY_ORDER
 
 
 def test_no_two_spellings_mean_the_same() -> None:
@@ -412,7 +398,7 @@ def test_no_two_spellings_mean_the_same() -> None:
             order.mask(length).tobytes(),
         )
 
-    assert len({meaning(order) for order in ALL_ORDERS}) == len(ALL_ORDERS)
+    assert len({meaning(order) for order in EVERY_ORDER}) == len(EVERY_ORDER)
 
 
 @pytest.mark.parametrize(
@@ -507,7 +493,7 @@ def test_a_bad_spelling_is_refused_in_one_line(text: str, complaint: str) -> Non
 
 # -------------------------------------------------------------------------------------- properties
 
-orders = st.sampled_from(ALL_ORDERS)
+orders = st.sampled_from(EVERY_ORDER)
 lengths = st.integers(0, 200)
 
 
@@ -628,6 +614,6 @@ def test_orders_of_one_block_size_share_a_mask(name: str, twin: str) -> None:
 
 
 def test_a_direction_embedding_is_for_four_directions_and_more() -> None:
-    users = {o.directions for o in ALL_ORDERS if o.uses_direction_embedding}
-    others = {o.directions for o in ALL_ORDERS if not o.uses_direction_embedding}
+    users = {o.directions for o in EVERY_ORDER if o.uses_direction_embedding}
+    others = {o.directions for o in EVERY_ORDER if not o.uses_direction_embedding}
     assert (others, users) == ({1, 2}, {4, 6, 8})

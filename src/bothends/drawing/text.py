@@ -30,7 +30,7 @@ def draw_text(
         [f"{order}: {picture.summary()}"],
         _steps(picture, width, pen),
         _slots(picture, width, pen),
-        _mask(picture, pen),
+        _mask(picture, width, pen),
     ]
     return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts) + "\n"
 
@@ -88,9 +88,9 @@ def _long_steps(picture: Picture, width: int, pen: _Pen) -> list[str]:
         line = f"step {step}".ljust(len(f"step {picture.steps}") + 2)
         lines.append(line + "".join(_mark(group, step, pen) for group in groups))
     if len(shown) < picture.steps:
-        lines[0] += f"   ({len(shown)} of {picture.steps} steps)"
+        lines.append(f"({len(shown)} of {picture.steps} steps)")
     if share > 1:
-        lines.append(f"a mark is up to {share} tokens: ━ all of them are there, ─ some are")
+        lines.append(f"(a mark is up to {share} tokens: ━ all of them are there, ─ some are)")
     return lines
 
 
@@ -114,7 +114,7 @@ def _slots(picture: Picture, width: int, pen: _Pen) -> list[str]:
     bar = " |" if block > 1 else ""
     # Fold between two blocks, or within a block that is wider than the page.
     blocks = (width - name) // (block * cell + len(bar))
-    fold = blocks * block or max(1, (width - name) // cell)
+    fold = blocks * block or max(1, (width - name - len(bar)) // cell)
     firsts = list(range(0, len(generated), fold))
     if len(firsts) > FOLDS_SHOWN:
         firsts = [*firsts[: FOLDS_SHOWN - 2], firsts[-1]]
@@ -134,18 +134,18 @@ def _slots(picture: Picture, width: int, pen: _Pen) -> list[str]:
     return lines
 
 
-def _mask(picture: Picture, pen: _Pen) -> list[str]:
+def _mask(picture: Picture, width: int, pen: _Pen) -> list[str]:
     """The mask's first rows and columns: the rest continues alike, whatever the length."""
-    shown = picture.generated[:SLOTS_SHOWN]
-    label = max(len(token.label) for token in shown)
-    cell = len(str(len(shown) - 1)) + 1
+    generated = picture.generated
+    cell = 2 if len(generated) <= 10 else 3
+    label = max(len(token.label) for token in generated) + 1
+    shown = generated[: max(1, min(SLOTS_SHOWN, (width - label - cell) // cell))]
     lines = ["mask: the slots that a slot may attend to"]
-    if len(shown) < len(picture.text):
-        lines[0] += f" (the first {len(shown)} of {len(picture.text)}; the rest is alike)"
-    lines.append(" " * (label + cell + 1) + "".join(f"{token.slot:{cell}}" for token in shown))
-    mask = picture.order.mask(len(shown))
-    for token, row in zip(shown, mask, strict=True):
-        line = f"{pen(token.label.rjust(label), token)} {token.slot:{cell}}"
+    if len(shown) < len(generated):
+        lines[0] += f" (the first {len(shown)} of {len(generated)})"
+    lines.append(" " * (label + cell) + "".join(f"{token.slot:{cell}}" for token in shown))
+    for token, row in zip(shown, picture.order.mask(len(shown)), strict=True):
+        line = pen(token.label.rjust(label - 1), token) + f"{token.slot:{cell + 1}}"
         for other, allowed in zip(shown, row, strict=True):
             line += pen("■".rjust(cell), other) if allowed else "·".rjust(cell)
         lines.append(line)
