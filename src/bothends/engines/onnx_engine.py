@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bothends.engines.onnx_state import EVERYTHING, Float32Array, OnnxState, additive
+from bothends.engines.onnx_state import EVERYTHING, Buffers, Float32Array, OnnxState, additive
 from bothends.engines.protocol import FloatArray, TopK
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
@@ -38,8 +38,9 @@ class OnnxEngine:
         self._encoder = encoder
         self._decoder = decoder
         self._positions = PositionTable(config)
-        self._names = [
-            (f"{kind}_{layer}", f"memory_{kind}_{layer}", f"new_{kind}_{layer}")
+        #: what the lines of a cache and of a memory are called in the graph
+        self._lines = [
+            f"{kind}_{layer}"
             for layer in range(config.decoder_layers)
             for kind in ("keys", "values")
         ]
@@ -68,16 +69,19 @@ class OnnxEngine:
         sentences, length = source.shape
         real = source != self.config.special.pad
         mask = EVERYTHING if real.all() else additive(real)[:, None, None, :]
+        table, origin = self._positions.reach(length)
         (memory,) = self._encoder.run(
             ["memory"],
             {
                 "source": np.ascontiguousarray(source.T),
-                "encodings": self._positions(np.arange(length)),
+                "encodings": table[origin : origin + length, None],
                 "source_mask": mask,
                 "query_shape": self._query_shape(length, sentences),
             },
         )
-        return self._bind_source(OnnxState(memory, mask, self._decoder.io_binding()))
+        state = OnnxState(memory, mask, Buffers(self._decoder))
+        self._bind_source(state)
+        return state
 
     def step(
         self,
@@ -88,13 +92,23 @@ class OnnxEngine:
         mask_rows: BoolArray,
         k: int,
     ) -> TopK:
-        k = min(k, self.config.target_size)
-        logprobs, ids, _ = self._run(state, tokens, positions, directions, mask_rows, k, NO_TARGETS)
-        return TopK(self._by_row(logprobs, state, tokens), self._by_row(ids, state, tokens))
+        rows, block_size = tokens.shape
+        words = min(k, self.config.target_size)
+        best, ids, _ = self._run(state, tokens, positions, directions, mask_rows, words, NO_TARGETS)
+        # (Z * K * S, k) -> (Z, K, S, k) -> (S, K, Z, k) -> (S * K, Z, k)
+        split = (block_size, state.rows_each, state.sentences, words)
+        return TopK(
+            *(
+                array.reshape(split).transpose(2, 1, 0, 3).copy().reshape(rows, block_size, words)
+                for array in (best, ids)
+            )
+        )
 
     def select(self, state: OnnxState, rows: IntArray) -> OnnxState:
         if state.select(rows):
             self._bind_source(state)
+            if state.entries:
+                self._bind_cache(state)
         return state
 
     def force(
@@ -111,22 +125,12 @@ class OnnxEngine:
         parts = []
         for first in range(0, sentences, at_once):
             some = slice(first, first + at_once)
+            chosen = targets[some].T.reshape(-1, 1)  # (S, T) -> (T * S, 1)
             logprobs = self._run(
-                self._part(state, some), tokens[some], positions, directions, mask, 1, targets[some]
+                self._part(state, some), tokens[some], positions, directions, mask, 1, chosen
             )[2]
-            parts.append(logprobs.reshape(length, -1).T)  # (T * S, 1) -> (S, T)
+            parts.append(logprobs.reshape(length, -1).T)
         return np.concatenate(parts)
-
-    def _part(self, state: OnnxState, some: slice) -> OnnxState:
-        """A fresh state for some of the sentences of a fresh state."""
-        mask = state.source_mask
-        return self._bind_source(
-            OnnxState(
-                np.ascontiguousarray(state.memory[:, some]),
-                mask if mask is EVERYTHING else mask[some],
-                self._decoder.io_binding(),
-            )
-        )
 
     def _run(
         self,
@@ -138,80 +142,82 @@ class OnnxEngine:
         k: int,
         targets: IntArray,
     ) -> tuple[Float32Array, IntArray, Float32Array]:
-        """One run of the decoder: best logprobs and ids (M, k), logprobs of targets (M, c)."""
+        """One run of the decoder, whose rows are ordered (Z, K, S).
+
+        Best logprobs and ids (Z * K * S, k), and logprobs of the targets (Z * K * S, c) asked for.
+        The arrays are written to again in the next run.
+        """
         block_size, rows, sentences = tokens.shape[1], state.rows_each, state.sentences
-        count = block_size * rows * sentences
-        first = state.entries
-        state.extend(block_size)
-        binding = state.binding
-        bind = binding.bind_cpu_input
-        bind("tokens", self._by_slot(tokens, state).reshape(block_size, -1))
-        bind("encodings", self._positions(positions))
+        count, first = block_size * rows * sentences, state.entries
+        if state.extend(block_size):
+            self._bind_cache(state)
+        buffers = state.buffers
+        table, origin = self._positions.reach(mask_rows.shape[1])
+        buffers.bind("position_encodings", table)
+        buffers.put("positions", (positions + origin)[:, None])
         if self.order.uses_direction_embedding:
-            bind("directions", np.ascontiguousarray(directions[:, None]))
-        bind("mask", state.mask(mask_rows))
-        bind("query_shape", self._query_shape(block_size * rows, sentences))
-        bind("k", np.array([k]))
-        chosen = (
-            self._by_slot(targets, state).reshape(count, -1)
-            if targets.size
-            else np.empty((count, 0), np.int64)
-        )
-        bind("targets", chosen)
-        for line, (past, _, new) in enumerate(self._names):
-            bind(past, state.past(line))
-            _bind_output(binding, new, state.past(line, first).reshape(count, -1))
-        best = np.empty((count, k), np.float32)
-        ids = np.empty((count, k), np.int64)
-        logprobs = np.empty(chosen.shape, np.float32)
-        _bind_output(binding, "logprobs", best)
-        _bind_output(binding, "ids", ids)
-        _bind_output(binding, "target_logprobs", logprobs)
-        self._decoder.run_with_iobinding(binding)
+            buffers.put("directions", directions[:, None])
+        # (S * K, Z) -> (Z, K * S)
+        by_slot = tokens.reshape(sentences, rows, block_size).transpose(2, 1, 0)
+        buffers.put("tokens", by_slot.reshape(block_size, -1))
+        buffers.put("new_entries", np.arange(first, state.entries)[:, None])
+        buffers.put("mask", state.mask(mask_rows))
+        buffers.put("query_shape", self._query_shape(block_size * rows, sentences))
+        buffers.put("k", np.array([k]))
+        chosen = targets.reshape(count, -1) if targets.size else np.empty((count, 0), np.int64)
+        buffers.put("targets", chosen)
+        best: Float32Array = buffers.output("logprobs", np.float32, (count, k))
+        ids: IntArray = buffers.output("ids", np.int64, (count, k))
+        logprobs: Float32Array = buffers.output("target_logprobs", np.float32, chosen.shape)
+        buffers.run()
         return best, ids, logprobs
 
-    def _by_slot(self, tokens: IntArray, state: OnnxState) -> IntArray:
-        """(S * K, Z) -> (Z, K, S)"""
-        split = tokens.reshape(state.sentences, state.rows_each, -1)
-        return np.ascontiguousarray(split.transpose(2, 1, 0))
-
-    def _by_row(self, best: Any, state: OnnxState, tokens: IntArray) -> Any:
-        """(Z * K * S, k) -> (S * K, Z, k)"""
-        rows, block_size = tokens.shape
-        split = best.reshape(block_size, state.rows_each, state.sentences, -1)
-        return split.transpose(2, 1, 0, 3).reshape(rows, block_size, -1)
+    def _part(self, state: OnnxState, some: slice) -> OnnxState:
+        """A fresh state for some of the sentences of a fresh state."""
+        mask = state.source_mask
+        part = OnnxState(
+            np.ascontiguousarray(state.memory[:, some]),
+            mask if mask is EVERYTHING else mask[some],
+            Buffers(self._decoder),
+        )
+        self._bind_source(part)
+        return part
 
     def _query_shape(self, queries: int, sentences: int) -> IntArray:
         return np.array([queries, sentences, self.config.heads, self.config.head_width])
 
-    def _bind_source(self, state: OnnxState) -> OnnxState:
-        state.binding.bind_cpu_input("source_mask", state.source_mask)
-        for line, (_, memory, _) in zip(state.memory, self._names, strict=True):
-            state.binding.bind_cpu_input(memory, line)
-        return state
+    def _bind_source(self, state: OnnxState) -> None:
+        state.buffers.bind("source_mask", state.source_mask)
+        for line, name in zip(state.memory, self._lines, strict=True):
+            state.buffers.bind(f"memory_{name}", line)
+
+    def _bind_cache(self, state: OnnxState) -> None:
+        for line, name in zip(state.cache, self._lines, strict=True):
+            shown = line[: state.window]
+            state.buffers.bind(name, shown)
+            state.buffers.bind_output(f"new_{name}", shown)
 
 
 class PositionTable:
-    """Sinusoids of all positions from `-limit` to `limit`; the table grows when one is outside."""
+    """Sinusoids of all positions from `-limit` to `limit`; the table grows as it is needed."""
 
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
-        self.table = np.empty((1, config.width), np.float32)
+        self._table = self._make(256)
 
-    def __call__(self, positions: IntArray) -> Float32Array:
-        """Encodings (L, 1, D) of positions (L,)."""
-        farthest = int(np.abs(positions).max())
-        table = self.table  # one read: another thread may replace it meanwhile
-        limit = len(table) // 2
-        if farthest > limit or limit == 0:
-            limit = max(256, 2 * farthest)
-            exact = sinusoid(np.arange(-limit, limit + 1), self.config.width, self.config.sinusoid)
-            table = self.table = exact.astype(np.float32)
-        return table[positions + limit][:, None, :]
+    def reach(self, limit: int) -> tuple[Float32Array, int]:
+        """A table (positions, D) that reaches at least `limit` each way, and where position 0 is.
 
+        Threads may ask at once: each gets a whole table, and one of them stays.
+        """
+        table = self._table
+        if limit > len(table) // 2:
+            table = self._table = self._make(2 * limit)
+        return table, len(table) // 2
 
-def _bind_output(binding: Any, name: str, array: Any) -> None:
-    binding.bind_output(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+    def _make(self, limit: int) -> Float32Array:
+        positions = np.arange(-limit, limit + 1)
+        return sinusoid(positions, self.config.width, self.config.sinusoid).astype(np.float32)
 
 
 def _load_session(path: Path, description: Description, threads: int) -> Any:

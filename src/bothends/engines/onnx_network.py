@@ -9,12 +9,11 @@ tiled on the way in. Shapes use
     N  source length      H  heads             d  head width             D = H * d  width
     E  entries: keys that a sentence has so far, of all its rows, dead ones too
 
-**The self-attention state is never moved.** A step gives its new keys and values out, and the
-engine has bound these outputs to the end of the very memory that it hands in as `keys` and
-`values`; a row finds its own past among the entries of its sentence by `mask`. That the entries
-are written before they are read is sure: queries, keys and values come out of one Split node, and
-attention needs the queries. Appending to the past and selecting rows thus cost no copy at all,
-where gathering and concatenating cost more than the attention itself.
+**The self-attention state is never moved.** A step writes the keys and values of its block behind
+those of the blocks before it, and a row finds its own past among the entries of its sentence by
+`mask`. The engine binds `new_keys` to the very memory that it hands in as `keys`, so that writing
+is all that happens: appending to the past and selecting rows cost no copy, where gathering and
+concatenating would cost more than the attention itself.
 """
 
 from __future__ import annotations
@@ -65,10 +64,13 @@ class NetworkWriter(Generic[Prepared]):
         """One block of tokens (Z, K * S) -> the best k words of each slot."""
         graph, config = self.graph, self.config
         tokens = graph.input("tokens", np.int64, ["Z", "R"])
-        encodings = graph.input("encodings", np.float32, ["Z", 1, config.width])
-        mask = graph.input("mask", np.float32, ["mask S", 1, "mask Z * K", "mask E"])
+        positions = graph.input("positions", np.int64, ["Z", 1])
+        table = graph.input("position_encodings", np.float32, ["P", config.width])
+        mask = graph.input("mask", np.float32, ["mask S", 1, "mask Z * K", "E"])
         source_mask = graph.input("source_mask", np.float32, ["mask S", 1, 1, "mask N"])
         shape = graph.input("query_shape", np.int64, [4])
+        graph.input("new_entries", np.int64, ["Z * K", 1])
+        encodings = graph.node("Gather", table, positions)  # (Z, 1, D)
         if order.uses_direction_embedding:
             directions = graph.input("directions", np.int64, ["Z", 1])
             name = "direction_embedding.weight"
@@ -102,12 +104,17 @@ class NetworkWriter(Generic[Prepared]):
         memory_values = graph.input(f"memory_values_{layer}", np.float32, source)
 
         def self_attention(x: str) -> str:
-            query, new_keys, new_values = self._query_key_value(prefix, x)
-            # Bound to the end of `keys` and `values`: see the head of this file.
-            graph.output(f"new_keys_{layer}", new_keys, np.float32, ["M", config.width])
-            graph.output(f"new_values_{layer}", new_values, np.float32, ["M", config.width])
-            query = graph.node("Reshape", query, shape)
-            attended = self._attend_strided(query, keys, values, mask)
+            query, *new = (
+                graph.node("Reshape", part, shape) for part in self._query_key_value(prefix, x)
+            )
+            # (E, S, H, d) with the lines `new_entries` replaced by (Z * K, S, H, d)
+            all_keys, all_values = (
+                graph.node("ScatterND", all_so_far, "new_entries", block)
+                for all_so_far, block in zip((keys, values), new, strict=True)
+            )
+            attended = self._attend_strided(query, all_keys, all_values, mask)
+            graph.output(f"new_keys_{layer}", all_keys, np.float32, past)
+            graph.output(f"new_values_{layer}", all_values, np.float32, past)
             return self._linear(attended, f"{prefix}.self_attention.output")
 
         def cross_attention(x: str) -> str:
