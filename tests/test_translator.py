@@ -69,6 +69,10 @@ class TestTranslate:
         same(translator.translate(lines), one_by_one)
         assert len({each.text for each in one_by_one}) > 30  # else this says nothing
 
+    def test_nor_in_int8(self, lines: list[str]) -> None:
+        translator = Translator.load(tiny_model(precision="int8"), precision="int8", threads=2)
+        same(translator.translate(lines), [translator.translate([line])[0] for line in lines])
+
     @pytest.mark.parametrize("batch_tokens", [1, 40, 100_000])
     def test_nor_on_the_size_of_batches(
         self,

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from bothends.engines.export import Precision, write_graphs
-from bothends.model.checkpoint import load_model, save_model
+from bothends.engines.export import Precision, export_model
+from bothends.model.checkpoint import save_model
 from bothends.model.config import Dropout, preset
 from bothends.model.directory import VOCABULARY, Description
 from bothends.model.transformer import Transformer
@@ -51,9 +51,7 @@ def tiny_model(order: str = "2x1", precision: Precision | None = "float32") -> P
 def _exported(order: str, precision: Precision) -> Path:
     directory = _new_directory()
     shutil.copytree(_trained(order), directory, dirs_exist_ok=True)
-    model, description = load_model(directory)
-    weights = {name: array.numpy() for name, array in model.state_dict().items()}
-    write_graphs(directory, weights, description.model, description.order, precision)
+    export_model(directory, precision, directory)
     return directory
 
 
