@@ -185,8 +185,13 @@ def test_joint_topk_keeps_a_closed_block_that_is_poor_when_it_closes() -> None:
 
 
 def test_joint_topk_breaks_ties_by_the_engines_order() -> None:
-    top = TopK(np.full((1, 2, 2), -1.0), np.array([[[8, 7], [6, 5]]]))
-    assert joint_topk(top, 4, END, PAD).tokens.tolist() == [[[8, 6], [8, 5], [7, 6], [7, 5]]]
+    # So many that a sort which keeps the order of equals only in short lists would not do.
+    ids = np.array([[[18, 17, 16, 15, 14, 13, 12, 11], [28, 27, 26, 25, 24, 23, 22, 21]]])
+    logprobs = np.where(ids % 10 > 4, -1.0, -2.0)
+    found = joint_topk(TopK(logprobs, ids), 50, END, PAD)
+    pairs = itertools.product(range(8), repeat=2)
+    wanted = sorted(pairs, key=lambda pair: (pair[0] > 3) + (pair[1] > 3))[:50]
+    assert found.tokens[0].tolist() == [[ids[0, 0, i], ids[0, 1, j]] for i, j in wanted]
 
 
 def test_joint_topk_adds_in_double_precision() -> None:
@@ -448,6 +453,17 @@ def test_one_word_more_is_asked_only_below_the_minimum_length() -> None:
     (best,) = beam_search(engine, order, SPECIAL, np.array([[4, END]]), options)[0]
     assert engine.words_asked == [3, 3]
     assert (len(best.tokens), best.finished) == (3, True)
+
+
+def test_the_word_more_does_not_change_the_slots_above_the_minimum() -> None:
+    # Greedy search takes each slot's first choice, so it does not end in slot 1, although a block
+    # closed there is more probable than any other.
+    engine = TableEngine([{4: -0.1}, {4: -0.1, END: -0.2}, {4: -8.0}, {4: -8.0}, {END: -0.1}])
+    source, order = np.array([[4, END]]), GenerationOrder.parse("1x4")
+    for minimum in (0, 1):
+        options = SearchOptions(beam=1, min_length=minimum)
+        (best,) = beam_search(engine, order, SPECIAL, source, options)[0]
+        assert best.tokens == [4, 4, 4, 4]
 
 
 def test_poor_endings_do_not_fill_the_pool() -> None:

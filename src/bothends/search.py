@@ -101,6 +101,7 @@ class Blocks(NamedTuple):
 
     logprobs: DoubleArray  # (R, n)
     tokens: IntArray  # (R, n, Z), pad after an end symbol
+    may_end: bool  # False: none of them holds an end symbol
 
 
 class BlockInputs(NamedTuple):
@@ -137,20 +138,19 @@ def joint_topk(top: TopK, k: int, end: int, pad: int) -> Blocks:
     """
     rows, slots, width = top.ids.shape
     row = np.arange(rows)[:, None]
-    words = top.logprobs.astype(np.float64)
     is_end = top.ids == end
-    may_close = is_end.any()  # in most steps of most sentences no slot offers the end
-    logprobs = np.zeros((rows, 1))
+    may_end = bool(is_end.any())  # in most steps of most sentences no slot offers the end
+    logprobs = np.zeros((rows, 1))  # in float64, whatever the engine's precision
     tokens = np.full((rows, 1, slots), pad)
-    closed: list[Blocks] = []
+    closed_logprobs, closed_tokens = [], []
     for slot in range(slots):
-        slot_words = words[:, slot]  # (R, width)
-        if may_close:
+        slot_words = top.logprobs[:, slot]  # (R, width)
+        if may_end:
             slot_ends = is_end[:, slot]
             end_logprob = np.where(slot_ends, slot_words, -np.inf).max(axis=1, keepdims=True)
-            closed_tokens = tokens.copy()
-            closed_tokens[:, :, slot] = end
-            closed.append(Blocks(logprobs + end_logprob, closed_tokens))
+            closed_logprobs.append(logprobs + end_logprob)
+            closed_tokens.append(tokens.copy())
+            closed_tokens[-1][:, :, slot] = end
             slot_words = np.where(slot_ends, -np.inf, slot_words)
         if width == 1:  # greedy search: nothing to choose from
             logprobs = logprobs + slot_words
@@ -162,12 +162,12 @@ def joint_topk(top: TopK, k: int, end: int, pad: int) -> Blocks:
         logprobs = sums[row, best]
         tokens = tokens[row, best // width]
         tokens[:, :, slot] = top.ids[row, slot, best % width]
-    if not may_close:
-        return Blocks(logprobs, tokens)
-    logprobs = np.concatenate([logprobs, *(block.logprobs for block in closed)], axis=1)
-    tokens = np.concatenate([tokens, *(block.tokens for block in closed)], axis=1)
-    best = _rank(logprobs)[:, :k]
-    return Blocks(logprobs[row, best], tokens[row, best])
+    if may_end:
+        logprobs = np.concatenate([logprobs, *closed_logprobs], axis=1)
+        tokens = np.concatenate([tokens, *closed_tokens], axis=1)
+        best = _rank(logprobs)[:, :k]
+        logprobs, tokens = logprobs[row, best], tokens[row, best]
+    return Blocks(logprobs, tokens, may_end)
 
 
 def beam_search(
@@ -187,74 +187,40 @@ def beam_search(
         return []
     beam, size = options.beam, order.block_size
     state = engine.encode(source)
-    # Line 1. Rows stay rectangular, (S, K): a row of logprob -inf is dead and fills its place.
-    logprobs = np.zeros((len(source), 1))
-    tokens = np.full((len(source), 1, size), special.start)  # the last block, (S, K, Z)
-    history = np.empty((len(source), 1, 0), dtype=np.int64)  # all blocks, (S, K, T)
+    live = _Live(  # line 1
+        sentences=np.arange(len(source)),
+        limits=_limits(len(source), options, max_lengths),
+        logprobs=np.zeros((len(source), 1)),
+        history=np.full((len(source), 1, size), special.start),
+    )
     finished = _Finished(len(source), order, options)  # line 2
-    # Sentences leave when they are done, so a line of these arrays may be about any sentence.
-    sentences = np.arange(len(source))
-    limits = _limits(len(source), options, max_lengths)
-    closest_limit = limits.min()
-
     for block in count():  # lines 3, 4 and 18
         first, after = block * size, (block + 1) * size
-        below_minimum, reaches_limit = first < options.min_length, after > closest_limit
+        below_minimum, reaches_limit = first < options.min_length, after > live.limits.min()
         # One word more where the end symbol is forbidden, because it may be one of the best.
         words = beam + below_minimum
-        inputs = block_inputs(order, block)
-        top = engine.step(state, tokens.reshape(-1, size), *inputs, words)  # lines 5 and 6
-        rows_each = logprobs.shape[1]
+        last_block = live.history[:, :, -size:].reshape(-1, size)
+        top = engine.step(state, last_block, *block_inputs(order, block), words)  # lines 5 and 6
         if below_minimum or reaches_limit:
-            top = _within_lengths(top, first, limits.repeat(rows_each), options, special)
+            top = _within_lengths(top, first, live, options, special)
         blocks = joint_topk(top, beam, special.end, special.pad)  # lines 7 and 8
 
-        # The candidates of all rows of a sentence side by side: (S * K, n) -> (S, K * n)
-        shape, per_row = (len(sentences), -1), blocks.logprobs.shape[1]
-        line = np.arange(len(sentences))[:, None]
-        candidates = (logprobs.reshape(-1, 1) + blocks.logprobs).reshape(shape)
-        blocks_tokens = blocks.tokens.reshape(*shape, size)
-        ranking = _rank(candidates)
-        is_end = blocks_tokens == special.end
-        any_end = is_end.any()
-        if any_end:  # lines 9 to 11
-            closed = is_end.any(axis=2)
-            # A candidate ends its sentence if it is among the step's best `beam`. Algorithm 1 takes
-            # every one: then a few poor endings fill the pool and stop the search too early.
-            best = ranking[:, :beam]
-            for i, rank in np.argwhere(closed[line, best] & (candidates[line, best] > -np.inf)):
-                chosen = best[i, rank]
-                slots = np.append(history[i, chosen // per_row], blocks_tokens[i, chosen])
-                slots = slots[: first + is_end[i, chosen].argmax()]
-                finished.add(sentences[i], slots, candidates[i, chosen], block + 1, ended=True)
-            candidates[closed] = -np.inf
-            ranking = _rank(candidates)
-        ranking = ranking[:, :beam]  # lines 12, 13 and 17
-        logprobs = candidates[line, ranking]
-        tokens = blocks_tokens[line, ranking]
-        parents = ranking // per_row
-        moved = parents.shape[1] != rows_each or bool((parents != np.arange(rows_each)).any())
-        if moved:
-            history = history[line, parents]
-        history = np.concatenate([history, tokens], axis=2)
-
-        if any_end or reaches_limit:  # the conditions of line 4
-            done = limits < after
-            for i, rank in np.argwhere(done[:, None] & (logprobs > -np.inf)):
-                slots = history[i, rank, : limits[i]]
-                finished.add(sentences[i], slots, logprobs[i, rank], block + 1, ended=False)
-            done |= finished.has_enough(sentences)
-            done |= logprobs.max(axis=1) == -np.inf  # the vocabulary was too small for the beam
+        candidates = live.extended(blocks)
+        if blocks.may_end:  # lines 9 to 11
+            is_end = candidates.tokens == special.end
+            finished.add_ended(live, candidates, is_end)
+            candidates.logprobs[is_end.any(axis=2)] = -np.inf
+        live, rows = live.pruned(candidates, beam)  # lines 12, 13 and 17
+        if blocks.may_end or reaches_limit:  # the conditions of line 4
+            done = live.limits < after
+            if reaches_limit:
+                finished.add_cut(live, done)
+            done |= finished.has_enough(live.sentences)
             if done.all():
                 return finished.best()  # line 20
-            if done.any():
-                going = ~done
-                line, parents, moved = line[going], parents[going], True
-                logprobs, tokens, history = logprobs[going], tokens[going], history[going]
-                sentences, limits = sentences[going], limits[going]
-                closest_limit = limits.min()
-        if moved:
-            state = engine.select(state, line * rows_each + parents)
+            live, rows = live.take(~done), rows[~done]
+        if not np.array_equal(rows.ravel(), np.arange(len(last_block))):
+            state = engine.select(state, rows)
     raise AssertionError("every sentence reaches its limit")
 
 
@@ -270,20 +236,91 @@ def remove_repeats(tokens: Sequence[int], longest: int = LONGEST_REPEAT) -> list
     return kept
 
 
+class _Candidates(NamedTuple):
+    """Blocks that may continue the rows of a sentence, all side by side."""
+
+    logprobs: DoubleArray  # (S, K * n), of the whole hypothesis
+    tokens: IntArray  # (S, K * n, Z)
+    per_row: int  # n, so that candidate `c` continues row `c // n`
+
+
+@dataclass
+class _Live:
+    """The open hypotheses, `H_t` of Algorithm 1, of the sentences that are not done.
+
+    Rows stay rectangular, `(S, K)`: a row of logprob -inf is dead and fills its place.
+    """
+
+    sentences: IntArray  # (S,), their places in the batch that came in
+    limits: IntArray  # (S,), the longest text
+    logprobs: DoubleArray  # (S, K)
+    history: IntArray  # (S, K, Z + T), a block of start symbols and all blocks since
+
+    def extended(self, blocks: Blocks) -> _Candidates:
+        sentences, rows = self.logprobs.shape
+        per_row = blocks.logprobs.shape[1]
+        # (S, K, 1) + (S * K, n) -> (S, K * n)
+        logprobs = self.logprobs.reshape(-1, 1) + blocks.logprobs
+        return _Candidates(
+            logprobs.reshape(sentences, rows * per_row),
+            blocks.tokens.reshape(sentences, rows * per_row, -1),
+            per_row,
+        )
+
+    def pruned(self, candidates: _Candidates, beam: int) -> tuple[_Live, IntArray]:
+        """The best `beam` candidates of each sentence, and the present row that each continues."""
+        best = _rank(candidates.logprobs)[:, :beam]
+        line = np.arange(len(best))[:, None]
+        parents = best // candidates.per_row
+        history = [self.history[line, parents], candidates.tokens[line, best]]
+        live = _Live(
+            self.sentences,
+            self.limits,
+            candidates.logprobs[line, best],
+            np.concatenate(history, axis=2),
+        )
+        return live, line * self.logprobs.shape[1] + parents
+
+    def take(self, lines: BoolArray) -> _Live:
+        return _Live(
+            self.sentences[lines], self.limits[lines], self.logprobs[lines], self.history[lines]
+        )
+
+
 class _Finished:
-    """The hypotheses that are complete, sentence by sentence."""
+    """The complete hypotheses of each sentence, `H_finish` of Algorithm 1."""
 
     def __init__(self, sentences: int, order: GenerationOrder, options: SearchOptions) -> None:
         self.order = order
         self.options = options
         self.pools: list[list[Hypothesis]] = [[] for _ in range(sentences)]
 
-    def add(
-        self, sentence: int, slots: IntArray, logprob: float, steps: int, *, ended: bool
-    ) -> None:
-        tokens = self.order.inverse(slots.tolist())
+    def add_ended(self, live: _Live, candidates: _Candidates, is_end: BoolArray) -> None:
+        """Take the candidates with an end symbol that are among the best `beam` of this step.
+
+        Algorithm 1 takes all: then a few poor endings fill the pool and stop the search too early.
+        """
+        best = _rank(candidates.logprobs)[:, : self.options.beam]
+        line = np.arange(len(best))[:, None]
+        ended = is_end.any(axis=2) & (candidates.logprobs > -np.inf)
+        for i, rank in np.argwhere(ended[line, best]):
+            chosen = best[i, rank]
+            before = live.history[i, chosen // candidates.per_row]
+            block = candidates.tokens[i, chosen, : is_end[i, chosen].argmax()]
+            logprob = candidates.logprobs[i, chosen]
+            self._add(live.sentences[i], np.append(before, block), logprob, finished=True)
+
+    def add_cut(self, live: _Live, at_limit: BoolArray) -> None:
+        """Take the open hypotheses of sentences that have reached their limit."""
+        for i, row in np.argwhere(at_limit[:, None] & (live.logprobs > -np.inf)):
+            kept = live.history[i, row, : self.order.block_size + live.limits[i]]
+            self._add(live.sentences[i], kept, live.logprobs[i, row], finished=False)
+
+    def _add(self, sentence: int, history: IntArray, logprob: float, *, finished: bool) -> None:
+        tokens = self.order.inverse(history[self.order.block_size :].tolist())
         score = self.options.score(float(logprob), len(tokens))
-        self.pools[sentence].append(Hypothesis(tokens, float(logprob), score, steps, ended))
+        steps = self.order.steps(len(tokens))
+        self.pools[sentence].append(Hypothesis(tokens, float(logprob), score, steps, finished))
 
     def has_enough(self, sentences: IntArray) -> BoolArray:
         return np.array([len(self.pools[i]) >= self.options.beam for i in sentences])
@@ -320,25 +357,26 @@ def _limits(sentences: int, options: SearchOptions, max_lengths: IntArray | None
 
 
 def _within_lengths(
-    top: TopK, first: int, limits: IntArray, options: SearchOptions, special: SpecialTokens
+    top: TopK, first: int, live: _Live, options: SearchOptions, special: SpecialTokens
 ) -> TopK:
     """The words that keep to the lengths allowed, for a block that starts at slot `first`.
 
-    Before the minimum there is no end symbol. At the limit `(R,)` there is one way on: the end
+    Before the minimum there is no end symbol. At the limit there is one way on: the end
     symbol if that is the model's first choice, and otherwise the cut, which adds nothing. Were both
     offered, the same text would come back twice, and the cut always ahead. Slots after the limit
     add nothing.
     """
-    logprobs, ids = top.logprobs.astype(np.float64), top.ids.copy()
+    logprobs, ids = top.logprobs.copy(), top.ids.copy()
     slots = np.arange(first, first + ids.shape[1])
     early = slots < options.min_length
     logprobs[early[:, None] & (ids == special.end)] = -np.inf
     # The word that was asked for on top would only make the search depend on where a block starts.
     logprobs[:, ~early, options.beam :] = -np.inf
 
-    beyond = slots >= limits[:, None]  # (R, Z)
+    limits = live.limits.repeat(live.logprobs.shape[1])[:, None]  # (R, 1)
+    beyond = slots >= limits  # (R, Z)
     allowed = logprobs[:, :, 0] > -np.inf
-    ending = (slots == limits[:, None]) & (ids[:, :, 0] == special.end) & allowed
+    ending = (slots == limits) & (ids[:, :, 0] == special.end) & allowed
     logprobs[beyond, 1:] = -np.inf
     logprobs[beyond & ~ending, 0] = 0.0
     ids[beyond & ~ending, 0] = special.pad
