@@ -10,7 +10,7 @@ are of whole blocks; and everything follows from `(seed, epoch, window)`: a run 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count, pairwise
@@ -84,12 +84,27 @@ class TooLong:
 
 
 class Mixture:
-    """Several corpora read as one; a corpus may count more than once."""
+    """Several corpora read as one; a corpus may count more than once.
 
-    def __init__(self, corpora: Sequence[Pairs], repeats: Sequence[int] | None = None) -> None:
-        repeated = zip(corpora, repeats or [1] * len(corpora), strict=True)
-        self._parts = [corpus for corpus, repeat in repeated for _ in range(repeat)]
+    A corpus is given by what opens it. Pages of a memory-mapped file stay with a process until it
+    closes the map: `reopen` gives them back, so that memory does not fill up as an epoch goes on.
+    """
+
+    def __init__(
+        self, corpora: Sequence[Callable[[], Pairs]], repeats: Sequence[int] | None = None
+    ) -> None:
+        self._corpora = corpora
+        self._repeats = repeats or [1] * len(corpora)
+        self.reopen()
         self._starts = np.cumsum([0, *(len(part) for part in self._parts)])
+
+    def reopen(self) -> None:
+        """Let go of everything that has been read."""
+        self._parts = [
+            pairs
+            for open_pairs, repeat in zip(self._corpora, self._repeats, strict=True)
+            for pairs in [open_pairs()] * repeat
+        ]
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -138,6 +153,7 @@ class BatchStream:
             over = source > self.settings.max_source_length
             source_count += int(over.sum())
             target_count += int((~over & (target > self.settings.max_target_length)).sum())
+            self.pairs.reopen()
         return TooLong(source_count, target_count)
 
     def updates(self, start: Position) -> Iterator[Update]:
@@ -169,6 +185,7 @@ class BatchStream:
 
     def micro_batches(self, epoch: int, window: int) -> list[MicroBatch]:
         """The shuffled micro-batches of one window."""
+        self.pairs.reopen()  # nothing of the window before will be read again
         indices = self._window(epoch, window)
         source, target = self.pairs.lengths(indices)
         short = source <= self.settings.max_source_length

@@ -70,7 +70,9 @@ class _Training:
             fused=True,
         )
         self.progress = self._resume()
-        self.log = Log(self.directory.log, self.progress.log_bytes, recipe.tensorboard)
+        self.log: Log | None = None
+        if processes.first:
+            self.log = Log(self.directory.log, self.progress.log_bytes, recipe.tensorboard)
         self.judgement: Judgement | None = None
 
     def run(self) -> Outcome:
@@ -78,8 +80,10 @@ class _Training:
         recipe, progress = self.recipe, self.progress
         self._announce()
         self.model.train()
-        finished = self._is_over()
         signalled = 0
+        finished = self._is_over()
+        if self._must_judge():  # a signal came before it could be done
+            finished = self._judge_and_save(signalled)
         seconds_since_log = tokens_since_log = 0.0
         with Interruption() as interruption:
             for update in self.setup.stream.updates(progress.position):
@@ -118,16 +122,7 @@ class _Training:
                 self._log_training(update, rate, norm, tokens_since_log / seconds_since_log, due)
                 if due:
                     seconds_since_log = tokens_since_log = 0.0
-                best = False
-                if not signalled and (
-                    finished or _is_due(progress.update, recipe.validation.every)
-                ):
-                    best = self._validate()
-                    finished = finished or self._is_over()
-                scheduled = finished or _is_due(progress.update, recipe.checkpoints.every)
-                if scheduled or best or signalled:
-                    self._save(scheduled)
-        self.log.close()
+                finished = self._judge_and_save(signalled)
         return self._end(signalled)
 
     def _accumulate(self, update: Update) -> float:
@@ -180,6 +175,22 @@ class _Training:
             or (0 < patience <= progress.validations_since_best)
         )
 
+    def _must_judge(self) -> bool:
+        progress = self.progress
+        due = _is_due(progress.update, self.recipe.validation.every) or self._is_over()
+        return due and progress.validated_update < progress.update
+
+    def _judge_and_save(self, signalled: int) -> bool:
+        """Do what is due after an update; whether the run is over."""
+        best = False
+        if self._must_judge() and not signalled:
+            best = self._validate()
+        finished = self._is_over()  # patience may have run out
+        scheduled = finished or _is_due(self.progress.update, self.recipe.checkpoints.every)
+        if scheduled or best or signalled:
+            self._save(scheduled)
+        return finished
+
     def _validate(self) -> bool:
         """Judge the model; whether it is the best so far."""
         started = time.perf_counter()
@@ -195,6 +206,7 @@ class _Training:
             record[metric] = judgement.score.value
             record["signature"] = judgement.score.signature
             text += f"  {metric} {judgement.score.value:.2f}"
+        progress.validated_update = progress.update
         best = progress.best_value is None or judgement.value > progress.best_value
         if best:
             progress.best_value, progress.best_update = judgement.value, progress.update
@@ -203,14 +215,14 @@ class _Training:
             progress.validations_since_best += 1
         elapsed = time.perf_counter() - started if self.processes.first else 0.0
         progress.seconds += self.processes.sum(elapsed)[0]
-        if self.processes.first:
+        if self.log is not None:
             self.log.write("validation", {**record, "seconds": progress.seconds})
             self.screen.say(f"update {progress.update}  validation {text}{'  best' * best}")
             draw_curves(self.directory.log)
         return best
 
     def _save(self, scheduled: bool) -> None:
-        if not self.processes.first:
+        if self.log is None:
             return
         self.progress.log_bytes = self.log.sync()
         self.directory.save(
@@ -261,7 +273,7 @@ class _Training:
         loss = progress.loss_sum / progress.loss_tokens
         if due:
             progress.loss_sum, progress.loss_tokens = 0.0, 0
-        if not self.processes.first:
+        if self.log is None:
             return
         left = time_left(
             self.recipe.training, progress.update, progress.position.epoch, progress.seconds
@@ -286,7 +298,13 @@ class _Training:
             self.log.write("training", record)
 
     def _end(self, signalled: int) -> Outcome:
-        progress, checkpoint = self.progress, self.directory.complete()[-1]
+        progress = self.progress
+        if self.log is not None:
+            self.log.close()
+            if draw_curves(self.directory.log) is None:
+                self.screen.say("no learning curves: they need pip install 'bothends[eval]'")
+        self.processes.wait()  # until the first one has written
+        checkpoint = self.directory.complete()[-1]
         if signalled:
             name = signal.Signals(signalled).name
             self.screen.say(

@@ -92,7 +92,10 @@ class Model(Strict):
     def _consistent(self) -> Model:
         if self.preset not in PRESETS:
             raise ValueError(f"unknown preset {self.preset!r}; {nearest(self.preset, PRESETS)}")
-        self.config(100, 100, SpecialTokens())
+        try:
+            self.config(100, 100, SpecialTokens())
+        except ValidationError as error:
+            raise ValueError(first_problem(error)) from None
         return self
 
     def config(self, source_size: int, target_size: int, special: SpecialTokens) -> ModelConfig:
@@ -246,8 +249,10 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         recipe = Recipe.model_validate(content)
     except ValidationError as error:
         key = ".".join(str(part) for part in error.errors()[0]["loc"])
-        place = next((places[k] for k in places if key.startswith(k)), str(path))
-        raise UsageError(f"{place}: {first_problem(error)}") from None
+        place = next((places[known] for known in places if key.startswith(known)), str(path))
+        value = error.errors()[0]["input"]
+        came = "" if isinstance(value, (dict, BaseModel)) else f", not {value!r}"
+        raise UsageError(f"{place}: {first_problem(error)}{came}") from None
     if recipe.run is None:
         recipe = recipe.model_copy(update={"run": Path("runs") / f"{path.stem}-{recipe.order}"})
     return recipe

@@ -65,6 +65,8 @@ class Progress:
     target_tokens: int = 0
     #: seconds of training so far, validation included
     seconds: float = 0.0
+    #: the last update after which the model was judged
+    validated_update: int = 0
     best_value: float | None = None
     best_update: int = 0
     validations_since_best: int = 0
@@ -150,7 +152,9 @@ class RunDirectory:
         """Write a checkpoint, point `last` and `best` at theirs, and remove what is too old."""
         final = self.checkpoints / f"update-{progress.update:08}"
         partial = self.checkpoints / f".{final.name}.{os.getpid()}.partial"
-        if not final.exists():
+        if final.exists():  # an interrupted run has been judged after all
+            write_atomically(final / PROGRESS, progress.to_json())
+        else:
             write_model(partial)
             write_atomically(partial / OPTIMISER, save(moments, metadata={"format": "pt"}))
             write_atomically(partial / PROGRESS, progress.to_json())

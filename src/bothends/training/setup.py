@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,11 @@ class Setup:
         for corpus in corpora[1:]:
             _check_same_vocabulary(vocabularies, corpus.vocabularies(), corpus.directory)
         mixture = Mixture(
-            [corpus.split(TRAIN) for corpus in corpora], [corpus.repeat for corpus in settings]
+            [partial(corpus.split, TRAIN) for corpus in corpora],
+            [corpus.repeat for corpus in settings],
         )
         stream = BatchStream(mixture, recipe.batch, recipe.seed)
-        joint = vocabularies.source is vocabularies.target
-        if not joint and recipe.model.share_embeddings is not False:
+        if not vocabularies.joint and recipe.model.share_embeddings is not False:
             raise BothendsError(
                 f"{corpora[0].directory}: source and target have vocabularies of their own, "
                 "so the recipe needs model.share_embeddings: false"
