@@ -5,6 +5,6 @@ order, with what each is fed, its position and its direction; and which slots ma
 """
 
 from bothends.drawing.svg import draw_svg
-from bothends.drawing.text import draw_text, in_ascii
+from bothends.drawing.text import draw_steps, draw_text, in_ascii
 
-__all__ = ["draw_svg", "draw_text", "in_ascii"]
+__all__ = ["draw_steps", "draw_svg", "draw_text", "in_ascii"]

@@ -24,14 +24,23 @@ def draw_text(
     order: GenerationOrder, words: Sequence[str], width: int = 100, color: bool = False
 ) -> str:
     """The order as lines of about `width` characters, whatever the number of words."""
-    picture, width = Picture.of(order, words), max(width, 40)
-    pen = _Pen(color)
-    parts = [
+    picture, pen, width = Picture.of(order, words), _Pen(color), max(width, 40)
+    return _page(
         [f"{order}: {picture.summary()}"],
         _steps(picture, width, pen),
         _slots(picture, width, pen),
         _mask(picture, width, pen),
-    ]
+    )
+
+
+def draw_steps(
+    order: GenerationOrder, words: Sequence[str], width: int = 100, color: bool = False
+) -> str:
+    """Only how the text fills up."""
+    return _page(_steps(Picture.of(order, words), max(width, 40), _Pen(color)))
+
+
+def _page(*parts: list[str]) -> str:
     return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts) + "\n"
 
 
