@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 from hypothesis import settings
 
 from bothends.errors import UsageError
@@ -90,6 +91,13 @@ def make_model(seed: int) -> MakeModel:
         return model
 
     return make
+
+
+def order_tensors(order: GenerationOrder, slots: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Positions, directions and mask of so many slots."""
+    arrays = order.positions(slots), order.direction_ids(slots), order.mask(slots)
+    positions, directions, mask = (torch.from_numpy(array) for array in arrays)
+    return positions, directions, mask
 
 
 def random_source(
