@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 from hypothesis import settings
+from torch import Tensor
 
 from bothends.errors import UsageError
 from bothends.model.config import Dropout, ModelConfig
