@@ -11,20 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bothends.engines.onnx_state import EVERYTHING, Buffers, Float32Array, OnnxState, additive
+from bothends.engines.onnx_binding import Binding, StepArrays
+from bothends.engines.onnx_state import EVERYTHING, Float32Array, OnnxState, additive
 from bothends.engines.protocol import FloatArray, TopK
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
 from bothends.model.directory import CONFIG, DECODER, ENCODER, Description, read_description
 from bothends.model.sinusoid import sinusoid
-from bothends.order import BoolArray, GenerationOrder, IntArray
+from bothends.order import BoolArray, GenerationOrder, IntArray, Scalar
 
 #: Version of the graphs' inputs and outputs; graphs of another version are refused.
 GRAPH_VERSION = 1
 #: Slots whose logits are held at once in `force`: 128 MB for 32,000 words.
 FORCED_SLOTS = 1024
-NO_TARGETS = np.empty((0, 0), np.int64)
 
 
 class OnnxEngine:
@@ -79,7 +80,7 @@ class OnnxEngine:
                 "query_shape": self._query_shape(length, sentences),
             },
         )
-        state = OnnxState(memory, mask, Buffers(self._decoder))
+        state = OnnxState(memory, mask, Binding(self._decoder))
         self._bind_source(state)
         return state
 
@@ -94,15 +95,14 @@ class OnnxEngine:
     ) -> TopK:
         rows, block_size = tokens.shape
         words = min(k, self.config.target_size)
-        best, ids, _ = self._run(state, tokens, positions, directions, mask_rows, words, NO_TARGETS)
-        # (Z * K * S, k) -> (Z, K, S, k) -> (S, K, Z, k) -> (S * K, Z, k)
+        arrays = self._run(state, tokens, positions, directions, mask_rows, (words, 0))
         split = (block_size, state.rows_each, state.sentences, words)
-        return TopK(
-            *(
-                array.reshape(split).transpose(2, 1, 0, 3).copy().reshape(rows, block_size, words)
-                for array in (best, ids)
-            )
-        )
+
+        def by_row(best: NDArray[Scalar]) -> NDArray[Scalar]:
+            # (Z * K * S, k) -> (Z, K, S, k) -> (S, K, Z, k) -> (S * K, Z, k)
+            return best.reshape(split).transpose(2, 1, 0, 3).copy().reshape(rows, -1, words)
+
+        return TopK(by_row(arrays.logprobs), by_row(arrays.ids))
 
     def select(self, state: OnnxState, rows: IntArray) -> OnnxState:
         if state.select(rows):
@@ -125,11 +125,16 @@ class OnnxEngine:
         parts = []
         for first in range(0, sentences, at_once):
             some = slice(first, first + at_once)
-            chosen = targets[some].T.reshape(-1, 1)  # (S, T) -> (T * S, 1)
-            logprobs = self._run(
-                self._part(state, some), tokens[some], positions, directions, mask, 1, chosen
-            )[2]
-            parts.append(logprobs.reshape(length, -1).T)
+            arrays = self._run(
+                self._part(state, some),
+                tokens[some],
+                positions,
+                directions,
+                mask,
+                (1, 1),
+                targets[some],
+            )
+            parts.append(arrays.target_logprobs.reshape(length, -1).T)  # (T * S, 1) -> (S, T)
         return np.concatenate(parts)
 
     def _run(
@@ -139,38 +144,34 @@ class OnnxEngine:
         positions: IntArray,
         directions: IntArray,
         mask_rows: BoolArray,
-        k: int,
-        targets: IntArray,
-    ) -> tuple[Float32Array, IntArray, Float32Array]:
-        """One run of the decoder, whose rows are ordered (Z, K, S).
+        words: tuple[int, int],
+        targets: IntArray | None = None,
+    ) -> StepArrays:
+        """Run the decoder on a block: the best words, and the logprobs of targets, (words,) many.
 
-        Best logprobs and ids (Z * K * S, k), and logprobs of the targets (Z * K * S, c) asked for.
-        The arrays are written to again in the next run.
+        What is returned will be written to again in the next run.
         """
-        block_size, rows, sentences = tokens.shape[1], state.rows_each, state.sentences
-        count, first = block_size * rows * sentences, state.entries
-        if state.extend(block_size):
+        block = (tokens.shape[1], state.rows_each, state.sentences)
+        first, binding, arrays = state.entries, state.binding, state.arrays
+        if state.extend(block[0]):
             self._bind_cache(state)
-        buffers = state.buffers
+        if arrays is None or arrays.shape != (block, words):
+            heads = (self.config.heads, self.config.head_width)
+            arrays = state.arrays = StepArrays(binding, block, words, heads)
+            if self.order.uses_direction_embedding:
+                binding.input("directions", arrays.directions[:, None])
+        # (S * K, Z) -> (S, K, Z) -> (Z, K, S)
+        arrays.tokens[...] = tokens.reshape(block[::-1]).T
         table, origin = self._positions.reach(mask_rows.shape[1])
-        buffers.bind("position_encodings", table)
-        buffers.put("positions", (positions + origin)[:, None])
-        if self.order.uses_direction_embedding:
-            buffers.put("directions", directions[:, None])
-        # (S * K, Z) -> (Z, K * S)
-        by_slot = tokens.reshape(sentences, rows, block_size).transpose(2, 1, 0)
-        buffers.put("tokens", by_slot.reshape(block_size, -1))
-        buffers.put("new_entries", np.arange(first, state.entries)[:, None])
-        buffers.put("mask", state.mask(mask_rows))
-        buffers.put("query_shape", self._query_shape(block_size * rows, sentences))
-        buffers.put("k", np.array([k]))
-        chosen = targets.reshape(count, -1) if targets.size else np.empty((count, 0), np.int64)
-        buffers.put("targets", chosen)
-        best: Float32Array = buffers.output("logprobs", np.float32, (count, k))
-        ids: IntArray = buffers.output("ids", np.int64, (count, k))
-        logprobs: Float32Array = buffers.output("target_logprobs", np.float32, chosen.shape)
-        buffers.run()
-        return best, ids, logprobs
+        binding.input("position_encodings", table)
+        np.add(positions, origin, out=arrays.positions)
+        arrays.directions[...] = directions
+        arrays.new_entries += first - arrays.new_entries[0]
+        if targets is not None:
+            arrays.targets[...] = targets.T.reshape(-1, 1)
+        binding.input("mask", state.mask(mask_rows))
+        binding.run()
+        return arrays
 
     def _part(self, state: OnnxState, some: slice) -> OnnxState:
         """A fresh state for some of the sentences of a fresh state."""
@@ -178,7 +179,7 @@ class OnnxEngine:
         part = OnnxState(
             np.ascontiguousarray(state.memory[:, some]),
             mask if mask is EVERYTHING else mask[some],
-            Buffers(self._decoder),
+            Binding(self._decoder),
         )
         self._bind_source(part)
         return part
@@ -187,15 +188,15 @@ class OnnxEngine:
         return np.array([queries, sentences, self.config.heads, self.config.head_width])
 
     def _bind_source(self, state: OnnxState) -> None:
-        state.buffers.bind("source_mask", state.source_mask)
+        state.binding.input("source_mask", state.source_mask)
         for line, name in zip(state.memory, self._lines, strict=True):
-            state.buffers.bind(f"memory_{name}", line)
+            state.binding.input(f"memory_{name}", line)
 
     def _bind_cache(self, state: OnnxState) -> None:
         for line, name in zip(state.cache, self._lines, strict=True):
             shown = line[: state.window]
-            state.buffers.bind(name, shown)
-            state.buffers.bind_output(f"new_{name}", shown)
+            state.binding.input(name, shown)
+            state.binding.output(f"new_{name}", shown)
 
 
 class PositionTable:

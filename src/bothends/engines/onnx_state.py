@@ -1,4 +1,4 @@
-"""What a search over the exported graphs remembers, and where its arrays are.
+"""What a search over the exported graphs remembers.
 
 The keys and values of a slot are written once, behind those of the slots before it, and stay where
 they are. With K rows to a sentence each slot leaves K *entries*; a row that a beam search selects
@@ -11,11 +11,12 @@ and outputs stay bound to the same memory for many steps, and Python has little 
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
+from bothends.engines.onnx_binding import Binding, StepArrays
 from bothends.order import BoolArray, IntArray
 
 Float32Array = NDArray[np.float32]
@@ -24,8 +25,8 @@ Float32Array = NDArray[np.float32]
 FORBIDDEN = np.float32(-1e9)
 #: A mask that forbids nothing.
 EVERYTHING = np.zeros((1, 1, 1, 1), np.float32)
-#: Blocks' worth of slots by which the window grows.
-WINDOW = 16
+#: Slots by which the window grows.
+WINDOW = 32
 
 
 def additive(allowed: BoolArray) -> Float32Array:
@@ -33,130 +34,112 @@ def additive(allowed: BoolArray) -> Float32Array:
     return np.where(allowed, np.float32(0), FORBIDDEN)
 
 
-class Buffers:
-    """Arrays that a session reads and writes in place, bound once and bound anew if they change."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-        self._binding = session.io_binding()
-        self._arrays: dict[str, NDArray[Any]] = {}
-
-    def bind(self, name: str, array: NDArray[Any]) -> None:
-        """Let an input be this very array, which must be contiguous."""
-        if self._arrays.get(name) is not array:
-            self._binding.bind_cpu_input(name, array)
-            self._arrays[name] = array  # alive as long as it is bound
-
-    def put(self, name: str, values: NDArray[Any]) -> None:
-        """Let an input have these values."""
-        array = self._arrays.get(name)
-        if array is None or array.shape != values.shape:
-            self.bind(name, values.copy())
-        else:
-            np.copyto(array, values)
-
-    def output(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
-        """The array that an output is written to, time and again."""
-        array = self._arrays.get(name)
-        if array is None or array.shape != shape:
-            array = np.empty(shape, dtype)
-            self.bind_output(name, array)
-        return array
-
-    def bind_output(self, name: str, array: NDArray[Any]) -> None:
-        """Let an output be written to this very array, which must be contiguous."""
-        address = array.ctypes.data
-        self._binding.bind_output(name, "cpu", 0, array.dtype, array.shape, address)
-        self._arrays[name] = array
-
-    def run(self) -> None:
-        self._session.run_with_iobinding(self._binding)
+@lru_cache
+def own_entries(rows: int, block_size: int) -> Float32Array:
+    """What each of K rows must not see of a block's entries (Z, K): those of the others."""
+    return np.tile(additive(np.eye(rows, dtype=np.bool_)), block_size)  # (K, Z * K)
 
 
 class OnnxState:
     """The state of one search over S sentences with K rows each. Only the engine changes it."""
 
-    def __init__(self, memory: Float32Array, source_mask: Float32Array, buffers: Buffers) -> None:
+    def __init__(self, memory: Float32Array, source_mask: Float32Array, binding: Binding) -> None:
         #: keys and values of the source for each decoder layer, (2 * layers, S, H, N, d)
         self.memory = memory
         #: what is padding in the source, (S, 1, 1, N), or `EVERYTHING`
         self.source_mask = source_mask
-        self.buffers = buffers
+        self.binding = binding
+        #: inputs and outputs of the last step, used again by a step of the same shape
+        self.arrays: StepArrays | None = None
+        self.sentences = memory.shape[1]
         self.rows_each = 1
-        #: entries of each sentence that are in use
+        #: entries of each sentence that are in use, and that the decoder is shown
         self.entries = 0
+        self.window = 0
         #: keys and values of each layer's self-attention, (window or more, S, H, d)
         self.cache: list[Float32Array] = []
-        #: the slot of each entry in the window
-        self._slots = np.empty(0, np.int64)
+        #: slots and rows of each block so far
+        self._blocks: list[tuple[int, int]] = []
         #: what each row must not see of the window, (S, K, window); None: only what is not used
         self._paths: Float32Array | None = None
-
-    @property
-    def sentences(self) -> int:
-        return int(self.memory.shape[1])
-
-    @property
-    def window(self) -> int:
-        return len(self._slots)
+        #: the mask of the last step, if it can go on from there
+        self._mask = EVERYTHING
 
     def extend(self, block_size: int) -> bool:
         """Take in the entries of one block, (Z, K) of each sentence. True if the window grew."""
         rows, first = self.rows_each, self.entries
+        self._blocks.append((block_size, rows))
         self.entries += block_size * rows
         grew = self.entries > self.window
         if grew:
             self._grow(-(-self.entries // (WINDOW * rows)) * WINDOW * rows)
-        new = slice(first, self.entries)
-        first_slot = self._slots[first - 1] + 1 if first else 0
-        self._slots[new] = np.repeat(np.arange(first_slot, first_slot + block_size), rows)
         if rows > 1 and self._paths is None:
             self._paths = np.full((self.sentences, rows, self.window), FORBIDDEN)
             self._paths[:, :, :first] = 0
         if self._paths is not None:
-            # A row sees its own entries of the block, which are (Z, K).
-            own = np.tile(additive(np.eye(rows, dtype=np.bool_)), block_size)
-            self._paths[:, :, new] = own
+            self._paths[:, :, first : self.entries] = own_entries(rows, block_size)
         return grew
 
     def mask(self, mask_rows: BoolArray) -> Float32Array:
-        """What rows must not see, (S or 1, 1, Z * K or 1, window), if slots see `mask_rows`."""
-        every_slot = mask_rows.all()
-        if self._paths is None and every_slot:
-            mask = np.full((1, 1, 1, self.window), FORBIDDEN)
-            mask[..., : self.entries] = 0
-            return mask
-        if every_slot:
-            by_slot = np.zeros((len(mask_rows), 1), np.float32)
-        else:
-            by_slot = np.full((len(mask_rows), self.window), FORBIDDEN)
-            by_slot[:, : self.entries] = additive(mask_rows[:, self._slots[: self.entries]])
+        """What rows must not see, (S or 1, 1, Z * K or 1, window), if slots see `mask_rows`.
+
+        It may be the very array that was returned before, with other values.
+        """
+        block_size, rows = self._blocks[-1]
         if self._paths is None:
-            return by_slot[None, None]
-        # (S, 1, K, window) + (Z, 1, window) -> (S, Z, K, window); twice forbidden is forbidden
-        both = self._paths[:, None] + by_slot[:, None]
-        return both.reshape(self.sentences, 1, -1, self.window)
+            if mask_rows.all():
+                return self._everything_used()
+            return self._by_slot(mask_rows)[None, None]
+        shape = (self.sentences, 1, block_size * rows, self.window)
+        if self._mask.shape != shape:
+            self._mask = np.empty(shape, np.float32)
+        # (S, Z * K, window) as (S, Z, K, window)
+        split = self._mask.reshape(self.sentences, block_size, rows, self.window)
+        split[...] = self._paths[:, None]
+        if not mask_rows.all():
+            split += self._by_slot(mask_rows)[:, None]  # twice forbidden is forbidden
+        return self._mask
 
     def select(self, rows: IntArray) -> bool:
         """Go on with `rows` (S', K') of the present ones. True if sentences left or moved."""
-        sentences = rows[:, 0] // self.rows_each
         if self._paths is not None:
-            self._paths = self._paths[sentences[:, None], rows % self.rows_each]
+            by_row = self._paths.reshape(-1, self.window)
+            self._paths = by_row.take(rows.ravel(), axis=0).reshape(*rows.shape, self.window)
+        kept = rows[:, 0] // self.rows_each
         self.rows_each = rows.shape[1]
-        if len(sentences) == self.sentences and (sentences == np.arange(self.sentences)).all():
+        if len(kept) == self.sentences and (kept == np.arange(self.sentences)).all():
             return False
         if self.source_mask is not EVERYTHING:
-            self.source_mask = self.source_mask[sentences]
-        self.memory = self.memory[:, sentences]
-        self.cache = [line[: self.window].take(sentences, axis=1) for line in self.cache]
+            self.source_mask = self.source_mask[kept]
+        self.memory = self.memory[:, kept]
+        self.cache = [line[: self.window].take(kept, axis=1) for line in self.cache]
+        self.sentences = len(kept)
         return True
 
+    def _everything_used(self) -> Float32Array:
+        """A mask for all rows, (1, 1, 1, window), that forbids what is not in use."""
+        shape = (1, 1, 1, self.window)
+        if self._mask.shape != shape:
+            self._mask = np.full(shape, FORBIDDEN)
+        self._mask[..., : self.entries] = 0
+        return self._mask
+
+    def _by_slot(self, mask_rows: BoolArray) -> Float32Array:
+        """What each slot of the block must not see, (Z, window)."""
+        slots: list[int] = []
+        for block_size, rows in self._blocks:
+            first = slots[-1] + 1 if slots else 0
+            slots += np.repeat(np.arange(first, first + block_size), rows).tolist()
+        mask = np.full((len(mask_rows), self.window), FORBIDDEN)
+        mask[:, : self.entries] = additive(mask_rows[:, slots])
+        return mask
+
     def _grow(self, window: int) -> None:
-        self._slots = np.concatenate([self._slots, np.zeros(window - self.window, np.int64)])
         if self._paths is not None:
             sentences, rows, old = self._paths.shape
             unused = np.full((sentences, rows, window - old), FORBIDDEN)
             self._paths = np.concatenate([self._paths, unused], axis=2)
+        self.window = window
         capacity = len(self.cache[0]) if self.cache else 0
         if window <= capacity:
             return
