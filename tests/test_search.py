@@ -160,7 +160,7 @@ def all_blocks(logprobs: FloatArray, ids: IntArray) -> dict[tuple[int, ...], flo
 
 
 @given(top=slot_lists(), k=st.integers(1, 8))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_joint_topk_is_brute_force_over_the_product_space(top: TopK, k: int) -> None:
     found = joint_topk(top, k, END, PAD)
     for row in range(len(top.ids)):
