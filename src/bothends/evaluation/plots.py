@@ -49,6 +49,8 @@ def draw_bench(report: Report, path: Path) -> None:
                 panel.set_title(f"{family}, {'greedy' if beam == 1 else f'beam {beam}'}")
             panels[line][0].set_ylabel(f"speed-up against {_yardstick(report.rows, family)}")
         if scored:
+            for panel in panels[-1][1:]:
+                panel.sharex(panels[-1][0])
             for panel, beam in zip(panels[-1], beams, strict=True):
                 rows = [row for row in report.rows if row.bleu is not None and row.beam == beam]
                 _by_quality(panel, rows, styles)
