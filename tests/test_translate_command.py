@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -15,8 +16,10 @@ from typing import NamedTuple
 
 import pytest
 
-from bothends import Translator
+from bothends import TranslationOptions, Translator
 from bothends.cli import run
+from bothends.cli.score import score as score_command
+from bothends.cli.translate import translate as translate_command
 from tiny_model import sentences, tiny_model
 
 
@@ -238,6 +241,22 @@ class TestErrors:
         outcome = translate("--model", directory)
         assert outcome.status == 1
         assert f"`bothends export {directory}`" in outcome.errors
+
+
+def test_defaults_are_the_same_everywhere() -> None:
+    """The command cannot import them: it would make `bothends --help` wait for NumPy."""
+    options = vars(TranslationOptions())
+    library = inspect.signature(Translator.translate).parameters
+    assert {name: library[name].default for name in options} == options
+    command = {"deduplicate": "dedup"}
+    here = inspect.signature(translate_command).parameters
+    for name, value in options.items():
+        if name != "normalisation":  # not an option of the command
+            assert here[command.get(name, name)].default == value
+    of_score = inspect.signature(Translator.score).parameters
+    score_here = inspect.signature(score_command).parameters
+    for name in ("max_length", "batch_tokens"):
+        assert score_here[name].default == of_score[name].default
 
 
 class TestProcess:

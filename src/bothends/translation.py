@@ -8,6 +8,10 @@ from typing import Literal
 from bothends.errors import UsageError
 from bothends.search import SearchOptions
 
+#: A batch's rows share each reading of the weights; with more rows than this makes, their own state
+#: no longer stays in a core's cache, and a sentence takes longer, not shorter.
+BATCH_TOKENS = 512
+
 
 @dataclass(frozen=True)
 class TranslationOptions:
@@ -26,7 +30,7 @@ class TranslationOptions:
     #: tokens of a line that are translated; what comes after them is cut off
     max_source_length: int = 512
     #: source tokens of a batch, padding included
-    batch_tokens: int = 1024
+    batch_tokens: int = BATCH_TOKENS
 
     def __post_init__(self) -> None:
         for name in ("max_source_length", "batch_tokens"):

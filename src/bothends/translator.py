@@ -29,7 +29,7 @@ from bothends.order import IntArray
 from bothends.scoring import ForcedScore, force_scores
 from bothends.search import Hypothesis, beam_search
 from bothends.streaming import Place, in_order, split_into_windows, submit_in_batches
-from bothends.translation import EMPTY, Translation, TranslationOptions
+from bothends.translation import BATCH_TOKENS, EMPTY, Translation, TranslationOptions
 from bothends.vocabulary import Vocabularies
 
 #: The model in the box: a model directory that is part of the installed package.
@@ -113,7 +113,7 @@ class Translator:
         max_length: int | None = None,
         deduplicate: bool = False,
         max_source_length: int = 512,
-        batch_tokens: int = 1024,
+        batch_tokens: int = BATCH_TOKENS,
     ) -> list[Translation]:
         """Translate lines; one `Translation` for each, in order. See `TranslationOptions`.
 
@@ -132,7 +132,7 @@ class Translator:
             max_source_length=max_source_length,
             batch_tokens=batch_tokens,
         )
-        return list(in_order([lines] if lines else [], partial(self._submit_lines, options)))
+        return list(in_order([lines] if len(lines) else [], partial(self._submit_lines, options)))
 
     def stream(
         self, lines: Iterable[str | None], options: TranslationOptions | None = None
@@ -154,7 +154,7 @@ class Translator:
         targets: Sequence[str | Sequence[int]],
         *,
         max_length: int = MAX_SCORED_LENGTH,
-        batch_tokens: int = 1024,
+        batch_tokens: int = BATCH_TOKENS,
     ) -> list[ForcedScore]:
         """The log probability of each target, given its source.
 
@@ -173,7 +173,7 @@ class Translator:
         pairs: Iterable[tuple[str, str | Sequence[int]]],
         *,
         max_length: int = MAX_SCORED_LENGTH,
-        batch_tokens: int = 1024,
+        batch_tokens: int = BATCH_TOKENS,
     ) -> Generator[ForcedScore, None, None]:
         """As `score`, pair by pair, in memory that does not grow with their number."""
         submit = partial(self._submit_pairs, max_length, batch_tokens)

@@ -35,7 +35,7 @@ def score(
     ] = 2048,
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Tokens of a batch on either side, padding included.")
-    ] = 1024,
+    ] = 512,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
     engine: EngineOption = "onnx",

@@ -46,7 +46,7 @@ def translate(
     json_: JsonOption = False,
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Source tokens of a batch, padding included.")
-    ] = 1024,
+    ] = 512,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
     engine: EngineOption = "onnx",
