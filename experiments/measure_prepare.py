@@ -2,7 +2,8 @@
 
     python experiments/measure_prepare.py --pairs 1000000
 
-Sentences have 3 to 30 words of a Zipf-distributed lexicon of 200,000, so a vocabulary of 32,000
+A side draws its lines from 200,000 sentences of 3 to 30 words, so pairs are different though
+sentences come back; words are Zipf-distributed over a lexicon of 200,000, so a vocabulary of 32,000
 has something to learn. The last line is JSON. Peak memory is the kernel's own count for the child
 process; the reader's is its anonymous memory, since mapped pages of a file belong to the system.
 """
@@ -23,8 +24,8 @@ import numpy as np
 
 from bothends.shards import PreparedCorpus
 
-LEXICON = 200_000
-CHUNK = 50_000
+LEXICON = SENTENCES = 200_000
+CHUNK = 1_000_000
 
 
 def generate(path: Path, pairs: int, seed: int) -> None:
@@ -32,14 +33,14 @@ def generate(path: Path, pairs: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     letters = np.array(list("aaabcddeeeeefghiiiijklmnnnoooprrssttuuvwyz"))
     words = ["".join(rng.choice(letters, size)) for size in rng.integers(1, 12, LEXICON)]
+    sentences = [
+        " ".join([words[word] for word in np.minimum(rng.zipf(1.2, size), LEXICON) - 1]) + "\n"
+        for size in rng.integers(3, 31, SENTENCES)
+    ]
     with open(path, "w", encoding="utf-8") as file:
         for start in range(0, pairs, CHUNK):
-            lengths = rng.integers(3, 31, min(CHUNK, pairs - start))
-            ids = np.minimum(rng.zipf(1.2, int(lengths.sum())) - 1, LEXICON - 1).tolist()
-            begin = 0
-            for length in lengths.tolist():
-                file.write(" ".join([words[i] for i in ids[begin : begin + length]]) + "\n")
-                begin += length
+            numbers = rng.integers(0, SENTENCES, min(CHUNK, pairs - start)).tolist()
+            file.writelines(map(sentences.__getitem__, numbers))
 
 
 def measure_reader(directory: Path, reads: int = 100_000) -> dict[str, float]:
@@ -51,9 +52,10 @@ def measure_reader(directory: Path, reads: int = 100_000) -> dict[str, float]:
                 return int(line.split()[1]) / 1024
         raise RuntimeError("no RssAnon in /proc/self/status")
 
+    total = len(PreparedCorpus.open(directory).split("train"))
+    indices = random.Random(1).sample(range(total), min(reads, total))
     before = anonymous_memory()
     pairs = PreparedCorpus.open(directory).split("train")
-    indices = random.Random(1).sample(range(len(pairs)), min(reads, len(pairs)))
     started = time.perf_counter()
     tokens = sum(len(source) + len(target) for source, target in map(pairs.__getitem__, indices))
     seconds = time.perf_counter() - started

@@ -64,6 +64,18 @@ def test_report_and_contents(data: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert corpus.manifest.provenance["texts"]["train"]["sources"] == ["train.en"]
 
 
+def test_the_manual_works(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first command and the program at the end of docs/data.md, in a directory with text."""
+    manual = (Path(__file__).parents[1] / "docs" / "data.md").read_text(encoding="utf-8")
+    command = re.findall(r"```\n(bothends .*?)```", manual, re.DOTALL)[0].replace("\\\n", "")
+    assert run(command.split()[1:]) == 0
+    capsys.readouterr()
+    exec(re.findall(r"```python\n(.*?)```", manual, re.DOTALL)[-1], {})
+    pairs, text = capsys.readouterr().out.splitlines()
+    assert int(pairs.split()[0]) == len(PreparedCorpus.open(Path("corpus")).split("train"))
+    assert text == f"['{make_sentences(400, 1)[0]}']"
+
+
 def test_text_order_is_stored(data: Path) -> None:
     assert prepare("--max-ratio", "0", *SMALL) == 0
     corpus = PreparedCorpus.open(Path("corpus"))
