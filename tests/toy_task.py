@@ -1,0 +1,109 @@
+"""A toy task and the smallest training loop: reverse a sequence, with a tiny model of any order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812 (its usual name)
+from torch import Tensor
+
+from bothends.engines.torch_engine import TorchEngine
+from bothends.model.config import Dropout, ModelConfig
+from bothends.model.transformer import Transformer
+from bothends.order import IntArray
+from bothends.search import Hypothesis, SearchOptions, beam_search
+
+#: Four special tokens and twelve symbols.
+TOY_CONFIG = ModelConfig(
+    vocabulary_size=16,
+    encoder_layers=1,
+    decoder_layers=1,
+    width=64,
+    heads=4,
+    feed_forward=128,
+    norm="pre",
+    dropout=Dropout(residual=0, attention=0, activation=0, embedding=0),
+)
+SPECIAL = TOY_CONFIG.special
+#: Sequences have from one symbol, which is less than a block of most orders, up to this many.
+LONGEST = 8
+
+
+class Pair(NamedTuple):
+    source: list[int]
+    target: list[int]
+
+
+def random_sequence(random: np.random.Generator) -> list[int]:
+    length = random.integers(1, LONGEST + 1)
+    symbols: list[int] = random.integers(4, TOY_CONFIG.vocabulary_size, length).tolist()
+    return symbols
+
+
+def is_held_out(sequence: Sequence[int]) -> bool:
+    """A fifth of all sequences, of each length, is kept for testing."""
+    return sum(sequence) % 5 == 0
+
+
+def reversals(random: np.random.Generator, count: int, *, held_out: bool) -> list[Pair]:
+    """Random sequences and their reversals, all held out of training or none."""
+    pairs: list[Pair] = []
+    while len(pairs) < count:
+        sequence = random_sequence(random)
+        if is_held_out(sequence) == held_out:
+            pairs.append(Pair(sequence, sequence[::-1]))
+    return pairs
+
+
+def loss_of(model: Transformer, pairs: Sequence[Pair]) -> Tensor:
+    """Mean cross-entropy over all real target slots."""
+    order = model.order
+    slots = _padded([order.target_slots(p.target, SPECIAL.end, SPECIAL.pad) for p in pairs])
+    length = slots.shape[1]
+    inputs = (
+        source_batch(pairs),
+        order.shift(slots, SPECIAL.start),
+        order.positions(length),
+        order.direction_ids(length),
+        order.mask(length),
+    )
+    logits = model(*(torch.from_numpy(array) for array in inputs))  # (S, T, V)
+    return F.cross_entropy(
+        logits.flatten(0, 1), torch.from_numpy(slots).flatten(), ignore_index=SPECIAL.pad
+    )
+
+
+def train(model: Transformer, batch: Callable[[], Sequence[Pair]], updates: int) -> None:
+    """Adam with a learning rate that rises for fifty updates and then falls to 0."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.005, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda update: min((update + 1) / 50, 1) * (1 - update / updates)
+    )
+    model.train()
+    for _ in range(updates):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+
+
+def generate(model: Transformer, pairs: Sequence[Pair]) -> list[Hypothesis]:
+    """What the model makes of the sources, by greedy search."""
+    options = SearchOptions(beam=1, max_length=2 * LONGEST)
+    found = beam_search(TorchEngine(model), model.order, SPECIAL, source_batch(pairs), options)
+    return [best for (best,) in found]
+
+
+def source_batch(pairs: Sequence[Pair]) -> IntArray:
+    return _padded([[*pair.source, SPECIAL.end] for pair in pairs])
+
+
+def _padded(rows: Sequence[Sequence[int] | IntArray]) -> IntArray:
+    padded = np.full((len(rows), max(map(len, rows))), SPECIAL.pad)
+    for line, tokens in zip(padded, rows, strict=True):
+        line[: len(tokens)] = tokens
+    return padded
