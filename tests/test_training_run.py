@@ -18,6 +18,8 @@ from bothends.model.checkpoint import load_model
 from bothends.training.loop import Outcome, train
 from bothends.training.recipe import Recipe
 from bothends.training.run import OPTIMISER, PROGRESS, RunDirectory
+from bothends.training.schedule import learning_rate
+from bothends.training.step import summed_loss
 from bothends.vocabulary import Vocabularies
 from training_data import tiny_corpus, tiny_recipe
 
@@ -93,14 +95,13 @@ def test_a_run_killed_between_updates_goes_on_bit_for_bit(
     tmp_path: Path, uninterrupted: dict[str, Any], update: int
 ) -> None:
     def arrange() -> None:
-        original = bothends.training.loop.learning_rate
 
         def guarded(number: int, *arguments: Any) -> float:
             if number == update + 1:
                 os.kill(os.getpid(), signal.SIGKILL)
-            return original(number, *arguments)
+            return learning_rate(number, *arguments)
 
-        bothends.training.loop.learning_rate = guarded  # type: ignore[assignment]
+        setattr(bothends.training.loop, "learning_rate", guarded)  # noqa: B010 (not exported)
 
     recipe = tiny_recipe(tmp_path, DROPOUT)
     killed(recipe, arrange)
@@ -135,13 +136,12 @@ def test_a_signal_ends_a_run_after_its_update(
     recipe = tiny_recipe(tmp_path, DROPOUT)
     arguments = ["train", str(tmp_path / "tiny.yaml"), f"data.prepared={tiny_corpus()}"]
     arguments += [f"run={tmp_path / 'run'}", DROPOUT]
-    original = bothends.training.loop.summed_loss
 
     def interrupted(*given: Any) -> Any:
         if RunDirectory(tmp_path / "run").complete():  # in the first update after a checkpoint
             os.kill(os.getpid(), number)
-            monkeypatch.setattr(bothends.training.loop, "summed_loss", original)
-        return original(*given)
+            monkeypatch.setattr(bothends.training.loop, "summed_loss", summed_loss)
+        return summed_loss(*given)
 
     monkeypatch.setattr(bothends.training.loop, "summed_loss", interrupted)
     assert run_command(arguments) == status

@@ -1,0 +1,93 @@
+"""Two processes train the same model as one: the same losses from the same global batches."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from bothends.training.distributed import Processes
+from bothends.training.loop import train
+from training_data import tiny_corpus, tiny_recipe
+
+# Dropout stays on: it is seeded by the micro-batch, so that it does not matter who computes it.
+# Three micro-batches an update are shared two to one, and the last update of an epoch may have one.
+SETTINGS = (
+    "order=2x1",
+    "batch.tokens=400",
+    "training={updates: null, epochs: 1}",
+    "log_every=1",
+    "validation={every: 4, metric: chrf, beam: 2}",
+    "checkpoints.every=4",
+)
+
+
+def records(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+
+
+def test_two_processes_give_the_losses_of_one(tmp_path: Path) -> None:
+    train(tiny_recipe(tmp_path / "one", *SETTINGS))
+    tiny_recipe(tmp_path / "two")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", "2", "-m", "bothends", "train"]
+    command += [str(tmp_path / "two" / "tiny.yaml"), f"data.prepared={tiny_corpus()}"]
+    command += [f"run={tmp_path / 'two' / 'run'}", *SETTINGS]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "2 x cpu" in result.stderr
+    one, two = records(tmp_path / "one" / "run"), records(tmp_path / "two" / "run")
+    assert len(one) == len(two) > 8
+    for expected, found in zip(one, two, strict=True):
+        assert (found["kind"], found["update"]) == (expected["kind"], expected["update"])
+        # float32 sums in another order, carried on through the updates
+        assert found["loss"] == pytest.approx(expected["loss"], rel=1e-4)
+        if "chrf" in expected:
+            assert found["chrf"] == pytest.approx(expected["chrf"], abs=1.0)
+        else:
+            assert found["target_tokens"] == expected["target_tokens"]
+            assert found["gradient_norm"] == pytest.approx(expected["gradient_norm"], rel=1e-3)
+
+
+def test_what_processes_exchange(tmp_path: Path) -> None:
+    """Sums, gradients and token sequences, between this process and a copy of it."""
+    child = os.fork()
+    rank = int(child == 0)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/meeting", rank=rank, world_size=2
+    )
+    processes = Processes(rank, 2, torch.device("cpu"))
+    weights = [torch.zeros(2, 3), torch.zeros(4)]
+    weights[0].grad = torch.full((2, 3), 1.0 + rank)
+    if rank == 1:  # the other one had no micro-batch that used this weight
+        weights[1].grad = torch.ones(4)
+    own = [[[7], [8, 9, 10]], [[1, 2], [], [3]]][rank]
+    total, gathered = processes.sum(1.0 + rank, 10.0), processes.gather(own)
+    processes.sum_gradients(weights)
+    processes.wait()
+    processes.leave()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert total == [3.0, 20.0]
+    assert gathered == [[[7], [8, 9, 10]], [[1, 2], [], [3]]]
+    assert [w.grad.tolist() for w in weights if w.grad is not None] == [[[3.0] * 3] * 2, [1.0] * 4]
+
+
+def test_a_process_alone_exchanges_nothing() -> None:
+    alone = Processes(0, 1, torch.device("cpu"))
+    assert alone.sum(1.5, 2.0) == [1.5, 2.0]
+    assert alone.gather([[1, 2], []]) == [[[1, 2], []]]
+    assert list(alone.share(range(3))) == [0, 1, 2]
+
+
+def test_shares_are_a_partition() -> None:
+    shares = [Processes(rank, 3, torch.device("cpu")).share(range(8)) for rank in range(3)]
+    assert sorted(item for share in shares for item in share) == list(range(8))
