@@ -55,7 +55,8 @@ def draw_svg(order: GenerationOrder, words: Sequence[str]) -> str:
     top = 112
     slots_top = top + steps.height + 52
     column = _MARGIN + max(steps.width, slots.width) + 44
-    width = column + max(mask.width, 200) + _MARGIN
+    # The mask's heading and the title may be wider than what they are about.
+    width = max(column + max(mask.width, 200), 13 * len(str(order))) + _MARGIN
     height = max(slots_top + slots.height, top + mask.height) + _MARGIN
     hues = "".join(f".s{i} {{ fill: {hue}; }}\n" for i, hue in enumerate(_HUES))
     return "\n".join(
