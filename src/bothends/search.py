@@ -259,7 +259,7 @@ class _Live:
     def extended(self, blocks: Blocks) -> _Candidates:
         sentences, rows = self.logprobs.shape
         per_row = blocks.logprobs.shape[1]
-        # (S, K, 1) + (S * K, n) -> (S, K * n)
+        # (S * K, 1) + (S * K, n) -> (S, K * n)
         logprobs = self.logprobs.reshape(-1, 1) + blocks.logprobs
         return _Candidates(
             logprobs.reshape(sentences, rows * per_row),
