@@ -1,0 +1,191 @@
+"""`bothends export`: what it writes, what it says of int8, and what it complains about."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from bothends.cli import run
+from bothends.engines.export import export_model
+from bothends.engines.onnx_engine import OnnxEngine
+from bothends.engines.weights import weight_shapes
+from bothends.evaluation.precision import compare
+from bothends.model.directory import CONFIG, DECODER, ENCODER, VOCABULARY, WEIGHTS
+from bothends.model.transformer import Transformer
+from bothends.order import GenerationOrder
+from conftest import tiny_config
+from tiny_model import sentences, tiny_model
+
+CONFIGS: list[dict[str, Any]] = [
+    {},
+    dict(norm="pre", encoder_layers=1, decoder_layers=3),
+    dict(share_embeddings=False, target_vocabulary_size=29, tie_output=False, output_bias=True),
+    dict(share_embeddings=False, target_vocabulary_size=29),
+]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A trained model that has not been exported, to be changed at will."""
+    directory = tmp_path / "model"
+    shutil.copytree(tiny_model("2x1", None), directory)
+    return directory
+
+
+@pytest.mark.parametrize("changes", CONFIGS, ids=lambda changes: "-".join(changes) or "plain")
+@pytest.mark.parametrize("order", ["2x1", "4x1"])
+def test_names_and_shapes_are_those_of_the_network(order: str, changes: dict[str, Any]) -> None:
+    config, parsed = tiny_config(**changes), GenerationOrder.parse(order)
+    state = Transformer(config, parsed).state_dict()
+    expected = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    assert weight_shapes(config, parsed) == expected
+
+
+def test_int8_is_the_default_and_is_reported(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["export", str(model)]) == 0
+    assert OnnxEngine.load(model).precision == "int8"
+    output = capsys.readouterr().out
+    assert re.search(r"decoder.onnx: int8, \d+\.\d MB", output)
+    assert re.search(
+        r"int8 against float32 on 32 random sentences .*: \d+\.\d% of outputs identical, "
+        r"logprob per symbol [+-]0\.\d{4}",
+        output,
+    )
+
+
+def test_a_report_on_real_lines_and_their_references(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model copies, so a sample is its own reference. An empty line counts for neither."""
+    pytest.importorskip("sacrebleu")
+    sample = tmp_path / "sample.txt"
+    sample.write_text("\n".join(["", *sentences(20, seed=5)]) + "\n", encoding="utf-8")
+    arguments = ["export", str(model), "--sample", str(sample), "--reference", str(sample)]
+    assert run(arguments) == 0
+    output = capsys.readouterr().out
+    assert "on 20 lines of" in output
+    found = re.search(r"BLEU (\S+) in int8, (\S+) in float32 \(\S+\), .*version:", output)
+    assert found is not None, output
+    assert abs(float(found[1]) - float(found[2])) < 10
+
+
+def test_float32_needs_no_report(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["export", str(model), "--precision", "float32"]) == 0
+    assert "against" not in capsys.readouterr().out
+    assert OnnxEngine.load(model).precision == "float32"
+
+
+def test_another_directory_gets_all_that_the_runtime_needs(model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "new" / "export"
+    assert run(["export", str(model), "--output", str(output), "--no-check"]) == 0
+    assert {path.name for path in output.iterdir()} == {CONFIG, VOCABULARY, ENCODER, DECODER}
+    assert {path.name for path in model.iterdir()} == {CONFIG, VOCABULARY, WEIGHTS}
+    assert OnnxEngine.load(output).precision == "int8"
+
+
+def test_graphs_are_checked_and_say_what_they_are(model: Path) -> None:
+    export_model(model, "int8", model)
+    for file in (ENCODER, DECODER):
+        graph = onnx.load(model / file)
+        onnx.checker.check_model(graph, full_check=False)
+        metadata = {entry.key: entry.value for entry in graph.metadata_props}
+        assert (metadata["precision"], metadata["order"]) == ("int8", "2x1")
+
+
+def test_seven_bits_cost_a_trained_model_little(random: np.random.Generator) -> None:
+    """It copies made-up words; a wrong scale anywhere would leave nothing in common."""
+    exact, rounded = (OnnxEngine.load(tiny_model("2x1", each)) for each in ("float32", "int8"))
+    special, order = exact.config.special, exact.order
+    sources = [np.append(random.integers(4, 60, length), special.end) for length in [3, 5, 8] * 8]
+    agreement = compare(rounded, exact, order, special, sources, beam=2)
+    assert len(agreement.outputs) == len(sources)
+    assert agreement.identical > 0.5
+    assert agreement.mean_distance < 0.1
+    itself = compare(exact, exact, order, special, sources, beam=2)
+    assert (itself.identical, itself.mean_distance) == (1.0, 0.0)
+
+
+def without(name: str) -> Any:
+    def change(weights: dict[str, Any]) -> None:
+        del weights[name]
+
+    return change
+
+
+def transposed(name: str) -> Any:
+    def change(weights: dict[str, Any]) -> None:
+        weights[name] = np.ascontiguousarray(weights[name].T)
+
+    return change
+
+
+def with_another(weights: dict[str, Any]) -> None:
+    weights["another"] = np.zeros(3, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (without("decoder.layers.0.feed_forward.inner.bias"), "inner.bias, .* is missing"),
+        (transposed("decoder.layers.0.feed_forward.outer.weight"), "outer.weight has shape"),
+        (with_another, "tensor another .* no such tensor"),
+    ],
+)
+def test_weights_that_do_not_fit(
+    change: Any, complaint: str, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = load_file(model / WEIGHTS)
+    change(weights)
+    save_file(weights, model / WEIGHTS)
+    assert_complains(["export", str(model)], complaint, 1, capsys)
+    assert not (model / DECODER).exists()
+
+
+def test_no_weights(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (model / WEIGHTS).unlink()
+    assert_complains(["export", str(model)], "no weights to export", 1, capsys)
+
+
+def test_damaged_weights(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (model / WEIGHTS).write_bytes(b"not weights")
+    assert_complains(["export", str(model)], "model.safetensors: damaged", 1, capsys)
+
+
+def test_no_such_sample(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["export", str(model), "--sample", str(model / "nothing")]
+    assert_complains(arguments, "nothing: no such file", 1, capsys)
+
+
+def test_a_reference_without_a_sample(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["export", str(model), "--reference", str(model / CONFIG)]
+    assert_complains(arguments, "--reference belongs to --sample", 2, capsys)
+
+
+@pytest.mark.parametrize("package", ["onnx", "safetensors"])
+def test_a_missing_extra(
+    package: str,
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    complaint = rf"needs {package}.*pip install 'bothends\[train\]'"
+    assert_complains(["export", str(model)], complaint, 1, capsys)
+
+
+def assert_complains(
+    arguments: list[str], complaint: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == status
+    error = capsys.readouterr().err
+    assert re.fullmatch(rf"bothends: error: .*{complaint}.*\n", error), error

@@ -1,0 +1,161 @@
+"""Eight-bit numbers: rounding, sums that no CPU saturates, rows that ignore their neighbours.
+
+Products are run by ONNX Runtime on this machine's CPU and compared with NumPy's exact integers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.extra.numpy as arrays
+import numpy as np
+import onnxruntime
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bothends.engines.onnx_graph import GraphWriter
+from bothends.engines.onnx_products import Int8Products
+from bothends.engines.quantisation import (
+    ROW_LIMIT,
+    WEIGHT_LIMIT,
+    ZERO_POINT,
+    quantise_matrix,
+)
+
+Float32Array = NDArray[np.float32]
+
+matrices = arrays.arrays(
+    np.float32,
+    st.tuples(st.integers(1, 5), st.integers(1, 9)),
+    elements=st.floats(-1e4, 1e4, width=32, allow_subnormal=False),
+)
+
+
+@given(matrices)
+def test_weights_are_rounded_to_the_nearest_multiple_of_their_row(matrix: Float32Array) -> None:
+    quantised = quantise_matrix(matrix)
+    assert quantised.values.dtype == np.int8
+    assert np.abs(quantised.values.astype(int)).max() <= WEIGHT_LIMIT
+    # Half a step, and the rounding of float32 itself.
+    limit = quantised.scales[:, None] * (0.5 + 1e-4)
+    assert (np.abs(quantised.dequantise() - matrix) <= limit).all()
+
+
+def test_a_row_of_zeros_stays_one() -> None:
+    matrix = np.array([[0, 0], [2, -2]], np.float32)
+    np.testing.assert_array_equal(quantise_matrix(matrix).dequantise(), matrix)
+
+
+def test_no_pair_of_products_leaves_sixteen_bits() -> None:
+    """What a CPU without VNNI adds up before it widens: two products of a uint8 and a weight."""
+    largest_pair = 2 * 255 * WEIGHT_LIMIT
+    assert largest_pair <= np.iinfo(np.int16).max
+
+
+def linear(
+    rows: Float32Array, matrix: Float32Array, bias: Float32Array | None = None
+) -> Float32Array:
+    """`rows matrix^T + bias` as the exported graphs compute it."""
+    graph = GraphWriter("linear")
+    products = Int8Products(graph)
+    x = graph.input("x", np.float32, ["M", rows.shape[1]])
+    product = products.linear(products.read(x), "matrix", matrix, bias)
+    graph.output("y", product, np.float32, ["M", len(matrix)])
+    found: Float32Array = run(graph, {"x": rows})
+    return found
+
+
+def run(graph: GraphWriter, inputs: dict[str, NDArray[Any]]) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        graph.model({}), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, inputs)[0]
+
+
+def exact(rows: Float32Array, matrix: Float32Array) -> NDArray[np.float64]:
+    """The same product, with its integers from NumPy."""
+    row_scales = np.abs(rows).max(axis=1, keepdims=True) * np.float32(1 / ROW_LIMIT)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = np.rint(rows / row_scales)
+    values = np.where(row_scales > 0, values, 0).astype(np.int64)
+    weights = quantise_matrix(matrix)
+    integers = values @ weights.values.astype(np.int64).T
+    product: NDArray[np.float64] = integers * row_scales.astype(np.float64) * weights.scales
+    return product
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 33])
+@pytest.mark.parametrize("inputs", [64, 512, 2048])
+def test_the_largest_products_do_not_saturate(inputs: int, rows: int) -> None:
+    """All inputs and weights at their limits, of one sign and of alternating signs.
+
+    With eight-bit weights this fails on every CPU without VNNI: half of each sum is cut off.
+    """
+    x = np.ones((rows, inputs), np.float32)
+    x[1::2] = -1
+    matrix = np.ones((6, inputs), np.float32)
+    matrix[1] = -1
+    matrix[2, ::2] = -1
+    matrix[3, : inputs // 2] = -1
+    expected = x.astype(np.float64) @ matrix.T
+    # Every integer is below 2^24, so only the scales round: two factors, each to 6e-8.
+    np.testing.assert_allclose(linear(x, matrix), expected, rtol=5e-7, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 32])
+@pytest.mark.parametrize(("inputs", "outputs"), [(16, 23), (64, 40), (512, 130)])
+def test_a_product_is_that_of_its_integers(
+    rows: int, inputs: int, outputs: int, random: np.random.Generator
+) -> None:
+    x = random.standard_normal((rows, inputs)).astype(np.float32)
+    x *= np.exp(3 * random.standard_normal((rows, 1))).astype(np.float32)  # loud and quiet rows
+    matrix = random.standard_normal((outputs, inputs)).astype(np.float32)
+    bias = random.standard_normal(outputs).astype(np.float32)
+    expected = exact(x, matrix) + bias
+    # A value that lies between two integers to within rounding may become either; each such one
+    # moves a sum by a weight, 64 steps at most. There are a few among a thousand rows, if any.
+    step = np.abs(x).max(axis=1, keepdims=True) / ROW_LIMIT * np.abs(matrix).max(axis=1)
+    difference = np.abs(linear(x, matrix, bias) - expected)
+    assert (difference <= step * 1.01).all()
+    assert np.median(difference / step) < 1e-4
+
+
+def test_a_row_of_zeros_gives_the_bias(random: np.random.Generator) -> None:
+    """Its scale is 0, and what 0 / 0 becomes must not show. ReLU makes such rows."""
+    x = random.standard_normal((3, 32)).astype(np.float32)
+    x[1] = 0
+    bias = random.standard_normal(7).astype(np.float32)
+    matrix = random.standard_normal((7, 32)).astype(np.float32)
+    np.testing.assert_array_equal(linear(x, matrix, bias)[1], bias)
+
+
+def test_a_row_does_not_notice_the_others(random: np.random.Generator) -> None:
+    """To the last bit, and next to a row that is a million times louder."""
+    x = random.standard_normal((32, 64)).astype(np.float32)
+    x[1::2] *= 1e6
+    matrix = random.standard_normal((50, 64)).astype(np.float32)
+    bias = random.standard_normal(50).astype(np.float32)
+    together = linear(x, matrix, bias)
+    for row, result in zip(x, together, strict=True):
+        np.testing.assert_array_equal(linear(row[None], matrix, bias)[0], result)
+
+
+def test_words_are_looked_up_in_the_matrix_of_the_output_layer(random: np.random.Generator) -> None:
+    matrix = random.standard_normal((9, 8)).astype(np.float32)
+    graph = GraphWriter("embed")
+    products = Int8Products(graph)
+    tokens = graph.input("tokens", np.int64, ["A", "B"])
+    embedded = products.embed(tokens, "matrix", matrix, 3.0)
+    graph.output("y", embedded, np.float32, ["A", "B", 8])
+    words = np.array([[0, 8, 3], [3, 3, 1]])
+    expected = 3 * quantise_matrix(matrix).dequantise()[words]
+    np.testing.assert_allclose(run(graph, {"tokens": words}), expected, rtol=1e-6)
+
+
+def test_the_zero_point_leaves_room_on_both_sides() -> None:
+    assert ZERO_POINT - ROW_LIMIT >= 0
+    assert ZERO_POINT + ROW_LIMIT <= 255
