@@ -73,7 +73,7 @@ class SearchOptions:
             )
 
     def score(self, logprob: float, length: int) -> float:
-        """A logprob normalised by the number of text tokens, as CTranslate2 counts them.
+        """A logprob normalised by the number of text tokens; the end symbol is not counted.
 
         `google` divides by `((5 + length) / 6) ** length_penalty` (Wu et al. 2016), `mean` by the
         length, where the empty text counts as one token.
