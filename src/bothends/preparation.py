@@ -102,6 +102,7 @@ def prepare(options: Preparation) -> Manifest:
                 sample, directory, options.vocabulary, options.separate
             )
             pairs = sample.seen
+            del sample  # a hundred million characters
         files = {path.name: FileRecord.of(path) for path in sorted(directory.iterdir())}
         splits: dict[str, SplitRecord] = {}
         reports: dict[str, FilterReport] = {}
