@@ -28,8 +28,8 @@ def demo() -> dict[str, Any]:
         (100, "one hundred"),
         (115, "one hundred fifteen"),
         (60_812, "sixty thousand eight hundred twelve"),
-        (1_000_000, "one million"),
-        (700_040_006, "seven hundred million forty thousand six"),
+        (700_000, "seven hundred thousand"),
+        (217_334, "two hundred seventeen thousand three hundred thirty four"),
     ],
 )
 def test_numbers_are_spelled(demo: dict[str, Any], number: int, words: str) -> None:
