@@ -10,7 +10,8 @@ import pytest
 from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder
 from bothends.training.loop import train
-from bothends.training.recipe import Optimiser, Recipe, load_recipe
+from bothends.training.recipe import Optimiser, Recipe
+from bothends.training.recipe_file import load_recipe
 from training_data import tiny_corpus
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"

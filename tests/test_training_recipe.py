@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from bothends.errors import UsageError
-from bothends.training.recipe import Recipe, known_keys, load_recipe
+from bothends.training.recipe import Recipe
+from bothends.training.recipe_file import known_keys, load_recipe
 from training_data import write_recipe
 
 SMALLEST = {"data": {"prepared": "corpus"}}

@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 
 from bothends.preparation import Preparation, TextFiles, prepare
-from bothends.training.recipe import Recipe, load_recipe
+from bothends.training.recipe import Recipe
+from bothends.training.recipe_file import load_recipe
 from bothends.vocabulary import VocabularyOptions
 from corpus_data import make_sentences, write_lines
 

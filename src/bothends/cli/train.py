@@ -20,7 +20,7 @@ def train(
     Run the same command again to resume. Several processes: torchrun --nproc-per-node 2 -m bothends
     train RECIPE.yaml.
     """
-    from bothends.training.recipe import load_recipe
+    from bothends.training.recipe_file import load_recipe
 
     settings = load_recipe(recipe, overrides or [])
     from bothends.training.loop import train as run

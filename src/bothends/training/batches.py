@@ -24,8 +24,8 @@ from bothends.order import BoolArray, GenerationOrder, IntArray
 from bothends.training.recipe import Batch as BatchSettings
 from bothends.training.shuffle import RandomOrder
 
-#: Neighbouring pairs that are read together, about a page of a shard.
-BLOCK = 32
+#: Neighbouring pairs that are read together: a few pages of a shard, as the system reads them.
+BLOCK = 128
 #: Pairs in memory, as indices and lengths, at a time.
 WINDOW = 1 << 17
 

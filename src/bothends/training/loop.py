@@ -23,7 +23,7 @@ from bothends.training.run import Progress, RunDirectory, moments_of, restore_mo
 from bothends.training.schedule import learning_rate
 from bothends.training.setup import Setup, seed_of
 from bothends.training.step import Tensors, summed_loss
-from bothends.training.validation import Judgement, Validator
+from bothends.training.validation import Validator
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,6 @@ class _Training:
         self.log: Log | None = None
         if processes.first:
             self.log = Log(self.directory.log, self.progress.log_bytes, recipe.tensorboard)
-        self.judgement: Judgement | None = None
 
     def run(self) -> Outcome:
         """The loop."""
@@ -195,7 +194,7 @@ class _Training:
         """Judge the model; whether it is the best so far."""
         started = time.perf_counter()
         progress, metric = self.progress, self.recipe.validation.metric
-        judgement = self.judgement = self.validator.judge(self.model)
+        judgement = self.validator.judge(self.model)
         record: dict[str, Any] = {
             "update": progress.update,
             "loss": judgement.loss,
@@ -312,7 +311,7 @@ class _Training:
                 "the same command goes on from there"
             )
         else:
-            best = f"; best at update {progress.best_update}" if progress.best_value else ""
+            best = f"; best at update {progress.best_update}" if progress.best_update else ""
             self.screen.say(f"done after update {progress.update}: {checkpoint}{best}")
         return Outcome(
             progress.update, checkpoint, signalled, progress.best_update, progress.best_value

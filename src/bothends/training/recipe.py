@@ -1,20 +1,15 @@
-"""A recipe: every setting of a training run in one validated YAML file.
+"""A recipe: every setting of a training run, validated once.
 
-`load_recipe("recipe.yaml", ["model.decoder_layers=2"])` reads the file, applies the dotted
-overrides, and either returns a `Recipe` or raises an error that names the file and the key. The
-defaults are the paper's settings for Transformer base. No PyTorch here.
+The defaults are the paper's settings for Transformer base. `recipe_file.py` reads a recipe from
+YAML. No PyTorch here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     Field,
     PlainSerializer,
@@ -227,98 +222,3 @@ class Recipe(Strict):
     def dump(self) -> dict[str, Any]:
         """Plain data that `Recipe.model_validate` reads back."""
         return self.model_dump(mode="json")
-
-
-def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
-    """The recipe in a YAML file with `key=value` overrides, whose values are YAML too."""
-    content = _read(Path(path))
-    places = dict.fromkeys(_leaves(content), str(path))
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals:
-            raise UsageError(f"{override!r}: expected KEY=VALUE, such as model.decoder_layers=2")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise UsageError(f"{override!r}: the value is not YAML") from None
-        _check_keys({key: value} if not isinstance(value, dict) else {key: {}}, Recipe, "override")
-        _set(content, key.split("."), value)
-        places[key] = "override"
-    _check_keys(content, Recipe, str(path))
-    try:
-        recipe = Recipe.model_validate(content)
-    except ValidationError as error:
-        key = ".".join(str(part) for part in error.errors()[0]["loc"])
-        place = next((places[known] for known in places if key.startswith(known)), str(path))
-        value = error.errors()[0]["input"]
-        came = "" if isinstance(value, (dict, BaseModel)) else f", not {value!r}"
-        raise UsageError(f"{place}: {first_problem(error)}{came}") from None
-    if recipe.run is None:
-        recipe = recipe.model_copy(update={"run": Path("runs") / f"{path.stem}-{recipe.order}"})
-    return recipe
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no such recipe") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read ({error})") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}:" if mark else ""
-        problem = getattr(error, "problem", None) or error
-        raise UsageError(f"{path}:{line} not YAML: {problem}") from None
-    if not isinstance(content, dict):
-        raise UsageError(f"{path}: expected keys and values, as in `order: 2x1`")
-    return content
-
-
-def _set(content: dict[str, Any], keys: list[str], value: Any) -> None:
-    for key in keys[:-1]:
-        inner = content.get(key)
-        if not isinstance(inner, dict):
-            inner = content[key] = {}
-        content = inner
-    content[keys[-1]] = value
-
-
-def _leaves(content: dict[str, Any], prefix: str = "") -> Iterator[str]:
-    for key, value in content.items():
-        if isinstance(value, dict) and value:
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}"
-
-
-def _check_keys(content: dict[str, Any], section: type[BaseModel], place: str) -> None:
-    """Refuse the first key, nested or dotted, that the recipe does not have."""
-    known = set(known_keys(section))
-    sections = {key.rsplit(".", count)[0] for key in known for count in range(1, 4) if "." in key}
-    for key in _leaves(content):
-        if key in known or key in sections or any(key.startswith(f"{k}.") for k in LEAVES):
-            continue
-        raise UsageError(f"{place}: unknown key {key!r}; {nearest(key, known)}")
-
-
-#: Values that are structures themselves and are checked whole.
-LEAVES = ("data.prepared",)
-
-
-def known_keys(section: type[BaseModel] = Recipe, prefix: str = "") -> Iterator[str]:
-    """Every dotted key of a recipe."""
-    for name, field in section.model_fields.items():
-        inner = _model_of(field.annotation)
-        if inner is not None and f"{prefix}{name}" not in LEAVES:
-            yield from known_keys(inner, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}"
-
-
-def _model_of(annotation: Any) -> type[BaseModel] | None:
-    if get_origin(annotation) in (Union, UnionType):
-        return next((m for a in get_args(annotation) if (m := _model_of(a))), None)
-    return (
-        annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
-    )
