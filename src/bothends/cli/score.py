@@ -58,7 +58,7 @@ def score(
         for each in scores:
             print(json.dumps(_record(each)) if json_ else f"{each.logprob:.6f}")
             count, tokens, logprob = count + 1, tokens + each.length, logprob + each.logprob
-    summary = f"{count:,} pairs, {tokens:,} tokens"
+    summary = f"{count:,} {'pair' if count == 1 else 'pairs'}, {tokens:,} tokens"
     if count:
         # As `corpus_perplexity`, without holding all scores: each pair has an end symbol too.
         summary += f", perplexity {np.exp(-logprob / (tokens + count)):,.4f}"
