@@ -203,8 +203,8 @@ def main(updates: int = 700, examples: int = 500, rounds: int = 5) -> None:
         verdict = "right" if words == spell(number) else "wrong"
         show(model.order, words, f"{model.order}: {hypothesis.steps} steps, {verdict}")
 
-    long = [number for number in unseen if len(spell(number)) == 10][:20]
-    heading(f"Steps and time to write a number of ten words ({len(long)} of them)")
+    long = sorted(unseen, key=lambda number: len(spell(number)))[-20:]
+    heading(f"Steps and time to write one of the {len(long)} longest, of up to ten words")
     speeds = measure(models, long, rounds)
     print("  order   steps      time   speed-up")
     for model, speed in zip(models, speeds, strict=True):
