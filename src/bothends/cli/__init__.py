@@ -16,6 +16,7 @@ import typer
 from bothends import __version__
 from bothends.cli.average import average
 from bothends.cli.bench import bench
+from bothends.cli.evaluate import evaluate
 from bothends.cli.export import export
 from bothends.cli.order import order
 from bothends.cli.prepare import prepare
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 app.command()(average)
 app.command(cls=SeveralValues)(bench)
+app.command(cls=SeveralValues)(evaluate)
 app.command()(export)
 app.command()(order)
 app.command(cls=SeveralValues)(prepare)

@@ -70,24 +70,29 @@ def plain(table: Table) -> str:
 
 
 def print_report(report: Report) -> None:
-    """Tables and legend on stdout: drawn on a terminal, plain elsewhere."""
+    """Tables and legend of a benchmark on stdout."""
+    print_tables(tables(report), list(legend(report)))
+
+
+def print_tables(found: Sequence[Table], notes: Sequence[str]) -> None:
+    """Tables, and lines of text below them, on stdout: drawn on a terminal, plain elsewhere."""
     import sys
 
     if not sys.stdout.isatty():
-        print("\n\n".join([*map(plain, tables(report)), "\n".join(legend(report))]))
+        print("\n\n".join([*map(plain, found), "\n".join(notes)]))
         return
     from rich.console import Console
     from rich.table import Table as RichTable
 
     console = Console()
-    for table in tables(report):
+    for table in found:
         drawn = RichTable(title=table.title, title_justify="left", title_style="bold")
         for number, heading in enumerate(table.headings):
             drawn.add_column(heading, justify="right" if number else "left")
         for cells in table.lines:
             drawn.add_row(*cells)
         console.print(drawn)
-    for line in legend(report):
+    for line in notes:
         console.print(line, style="dim", highlight=False, markup=False)
 
 

@@ -20,7 +20,7 @@ def check_picture(path: Path) -> None:
     """Complain about a picture before the benchmark, not after it."""
     if path.suffix not in (".svg", ".png"):
         raise UsageError(f"--picture {path}: expected a name that ends in .svg or .png")
-    _pyplot()
+    load_pyplot()
 
 
 def draw_bench(report: Report, path: Path) -> None:
@@ -28,7 +28,7 @@ def draw_bench(report: Report, path: Path) -> None:
 
     Where translations were scored, a last line of panels has speed-up against quality.
     """
-    pyplot = _pyplot()
+    pyplot = load_pyplot()
     beams = sorted({row.beam for row in report.rows})
     families = list(dict.fromkeys(row.family for row in report.rows))
     scored = any(row.bleu is not None for row in report.rows)
@@ -148,7 +148,7 @@ def _caption(report: Report) -> str:
     )
 
 
-def _pyplot() -> Any:
+def load_pyplot() -> Any:
     try:
         import matplotlib
 
