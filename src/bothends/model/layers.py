@@ -22,7 +22,7 @@ from bothends.model.config import ModelConfig
 from bothends.model.dropout import CheapDropout
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
+    "relu": F.relu_,  # in place: its gradient needs the result alone
     "gelu": F.gelu,
     "silu": F.silu,
 }
@@ -117,8 +117,10 @@ class FeedForward(nn.Module):
         self.dropout = CheapDropout(config.dropout.activation)
 
     def forward(self, x: Tensor) -> Tensor:
-        outer: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
-        return outer
+        # (B, L, D) -> (B * L, D): autograd copies what is changed in place if it is a view
+        inner = self.activation(self.inner(x.flatten(0, 1)))
+        outer: Tensor = self.outer(self.dropout(inner))
+        return outer.view_as(x)
 
 
 class Layer(nn.Module):

@@ -216,9 +216,8 @@ class Transformer(nn.Module):
         self, embedding: nn.Embedding, tokens: Tensor, positions: Tensor, limit: int
     ) -> Tensor:
         x: Tensor = embedding(tokens)
-        if self.config.embedding_scale:
-            x = x * self.config.width**0.5
-        return x + self._positions(positions, limit, like=x)
+        scale = self.config.width**0.5 if self.config.embedding_scale else 1.0
+        return torch.add(self._positions(positions, limit, like=x), x, alpha=scale)
 
 
 def _initialise(module: nn.Module) -> None:
