@@ -96,7 +96,7 @@ def test_a_python_session_runs_as_shown(session: str) -> None:
 
 @pytest.mark.parametrize("text", blocks("yaml"))
 def test_a_recipe_is_valid(text: str, tmp_path: Path) -> None:
-    from bothends.training.recipe import load_recipe
+    from bothends.training.recipe_file import load_recipe
 
     path = tmp_path / "recipe.yaml"
     path.write_text(text, encoding="utf-8")
