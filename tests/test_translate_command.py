@@ -269,7 +269,7 @@ class TestProcess:
         for line in ("ba bo", "", "da du ga"):
             process.stdin.write(line.encode() + b"\n")
             process.stdin.flush()
-            assert select.select([process.stdout], [], [], 30)[0], "no answer within 30 s"
+            assert select.select([process.stdout], [], [], 60)[0], "no answer within 60 s"
             assert process.stdout.readline().decode().removesuffix("\n") == expected([line])[0]
         rest, errors = process.communicate()
         assert (process.returncode, rest, errors) == (0, b"", b"")
@@ -286,7 +286,7 @@ class TestProcess:
         assert process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
 
     def test_a_writer_that_stays(self) -> None:
         """The reader leaves while standard input is open and says nothing."""
@@ -300,7 +300,7 @@ class TestProcess:
         process.stdout.close()
         process.stdin.write(b"ba\n")
         process.stdin.flush()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
         assert process.stderr.read() == b""
         process.stdin.close()
 
