@@ -25,7 +25,7 @@ def evaluate(
     ],
     model: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="Models that translate --source; the first is compared."),
+        typer.Option(metavar="DIR", help="Models for --source; the first is the baseline."),
     ] = None,
     source: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Text for the models to translate.")
