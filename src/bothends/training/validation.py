@@ -9,16 +9,24 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from bothends import metrics
 from bothends.engines.torch_engine import TorchEngine
 from bothends.model.transformer import Transformer
 from bothends.search import SearchOptions, beam_search
 from bothends.shards import PreparedCorpus, TokenPairs
 from bothends.training.batches import collate, cut
 from bothends.training.distributed import Processes
-from bothends.training.metrics import Score, task_metric
 from bothends.training.recipe import Recipe, Validation
 from bothends.training.step import Tensors, summed_loss
 from bothends.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Score:
+    """The task's metric, higher is better, and how it was computed."""
+
+    value: float
+    signature: str
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,7 @@ class Validator:
 
     def __init__(self, corpus: PreparedCorpus, recipe: Recipe, processes: Processes) -> None:
         self.settings: Validation = recipe.validation
+        self.metric = _metric(recipe.validation)  # here, so that a missing package shows at once
         self.micro_tokens = recipe.batch.micro_tokens
         self.processes = processes
         self.pairs: TokenPairs = corpus.split("valid")
@@ -56,9 +65,10 @@ class Validator:
         model.eval()
         loss = self._loss(model)
         score = None
-        if self.settings.metric != "loss":
+        if self.metric is not None:
             wanted = len(self.pairs) if self.settings.sentences is None else self.settings.sentences
-            score = self._score(model, range(min(wanted, len(self.pairs))))
+            texts, references = self._translate(model, range(min(wanted, len(self.pairs))))
+            score = Score(self.metric.of(texts, references), self.metric.signature)
         model.train(training)
         return Judgement(loss, score)
 
@@ -78,8 +88,10 @@ class Validator:
         total, tokens = self.processes.sum(total, tokens)
         return total / max(1.0, tokens)
 
-    def _score(self, model: Transformer, sentences: Sequence[int]) -> Score:
-        """Translate, this process its share, and compare with the references."""
+    def _translate(
+        self, model: Transformer, sentences: Sequence[int]
+    ) -> tuple[list[str], list[str]]:
+        """Translations and references; each process translates its share."""
         own = sorted(
             self.processes.share(sentences), key=lambda i: int(self.pairs.source_lengths[i])
         )
@@ -87,16 +99,15 @@ class Validator:
         widths = np.array([int(self.pairs.source_lengths[i]) + 1 for i in own])
         for start, end in cut(widths, max(1024, int(widths.max(initial=1)))):
             batch = own[start:end]
-            found.update(zip(batch, self._translate(model, batch), strict=True))
+            found.update(zip(batch, self._search(model, batch), strict=True))
         everywhere: dict[int, list[int]] = {}
         gathered = self.processes.gather([found[i] for i in sorted(found)])
         for rank, sequences in enumerate(gathered):
             everywhere.update(zip(sentences[rank :: self.processes.size], sequences, strict=True))
         texts = self.vocabulary.decode([everywhere[i] for i in sentences])
-        references = [self.references[i] for i in sentences]
-        return task_metric(self.settings.metric, self.settings.tokenizer, texts, references)
+        return texts, [self.references[i] for i in sentences]
 
-    def _translate(self, model: Transformer, batch: Sequence[int]) -> list[list[int]]:
+    def _search(self, model: Transformer, batch: Sequence[int]) -> list[list[int]]:
         special = model.config.special
         pairs = [self.pairs[i] for i in batch]
         source = collate(pairs, model.order, special).source
@@ -107,3 +118,17 @@ class Validator:
         engine = TorchEngine(model, self.processes.device)
         found = beam_search(engine, model.order, special, source, options, limits)
         return [hypotheses[0].tokens for hypotheses in found]
+
+
+def _metric(settings: Validation) -> metrics.Metric | None:
+    match settings.metric:
+        case "bleu":
+            return metrics.bleu(settings.tokenizer)
+        case "chrf":
+            return metrics.chrf()
+        case "rouge":
+            return metrics.rouge("L")
+        case "exact":
+            return metrics.exact()
+        case "loss":
+            return None
