@@ -159,3 +159,27 @@ def test_words_are_looked_up_in_the_matrix_of_the_output_layer(random: np.random
 def test_the_zero_point_leaves_room_on_both_sides() -> None:
     assert ZERO_POINT - ROW_LIMIT >= 0
     assert ZERO_POINT + ROW_LIMIT <= 255
+
+
+def linear_after_relu(rows: Float32Array, matrix: Float32Array) -> Float32Array:
+    graph = GraphWriter("relu")
+    products = Int8Products(graph)
+    x = graph.input("x", np.float32, ["M", rows.shape[1]])
+    product = products.linear(products.read_relu(x), "matrix", matrix, None)
+    graph.output("y", product, np.float32, ["M", len(matrix)])
+    found: Float32Array = run(graph, {"x": rows})
+    return found
+
+
+def test_what_is_negative_is_cut_off_by_the_quantisation(random: np.random.Generator) -> None:
+    """ReLU costs nothing, also for a row that has nothing positive, or nothing at all."""
+    x = random.standard_normal((6, 32)).astype(np.float32)
+    x[1], x[2], x[3] = -np.abs(x[1]), 0, -1e-30
+    matrix = random.standard_normal((7, 32)).astype(np.float32)
+    expected = np.maximum(x, 0) @ matrix.T
+    found = linear_after_relu(x, matrix)
+    np.testing.assert_array_equal(found[1:4], 0)
+    # 255 steps to the largest input and 64 to the largest weight, over 32 inputs.
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.3)
+    ones = np.ones((2, 512), np.float32)
+    np.testing.assert_allclose(linear_after_relu(ones, ones), 512, rtol=5e-7)

@@ -87,7 +87,7 @@ class NetworkWriter(Generic[Prepared]):
                 self.graph.node("Reshape", part, shape) for part in self._query_key_value(prefix, x)
             )
             attended = self._attend_strided(query, keys, values, mask)
-            return self._linear(attended, f"{prefix}.self_attention.output")
+            return self._linear(self.products.read(attended), f"{prefix}.self_attention.output")
 
         x = self._residual(x, f"{prefix}.self_attention_norm", self_attention)
         return self._feed_forward(prefix, x)
@@ -115,10 +115,12 @@ class NetworkWriter(Generic[Prepared]):
             attended = self._attend_strided(query, all_keys, all_values, mask)
             graph.output(f"new_keys_{layer}", all_keys, np.float32, past)
             graph.output(f"new_values_{layer}", all_values, np.float32, past)
-            return self._linear(attended, f"{prefix}.self_attention.output")
+            return self._linear(self.products.read(attended), f"{prefix}.self_attention.output")
 
         def cross_attention(x: str) -> str:
-            query = self._linear(x, f"{prefix}.cross_attention.query", queries=config.width)
+            query = self._linear(
+                self.products.read(x), f"{prefix}.cross_attention.query", queries=config.width
+            )
             query = graph.node("Reshape", query, shape)
             # (Z * K, S, H, d) x (S, H, N, d) -> (S, H, Z * K, N)
             scores = graph.node(
@@ -126,7 +128,7 @@ class NetworkWriter(Generic[Prepared]):
             )
             shares = self._softmax(scores, source_mask)
             attended = self._rows(graph.node("MatMul", shares, memory_values))
-            return self._linear(attended, f"{prefix}.cross_attention.output")
+            return self._linear(self.products.read(attended), f"{prefix}.cross_attention.output")
 
         x = self._residual(x, f"{prefix}.self_attention_norm", self_attention)
         x = self._residual(x, f"{prefix}.cross_attention_norm", cross_attention)
@@ -135,7 +137,7 @@ class NetworkWriter(Generic[Prepared]):
     def _query_key_value(self, prefix: str, x: str) -> list[str]:
         """Queries, keys and values (M, D) of rows (M, D), from one product."""
         name = f"{prefix}.self_attention.query_key_value"
-        fused = self._linear(x, name, queries=self.config.width)
+        fused = self._linear(self.products.read(x), name, queries=self.config.width)
         return self.graph.nodes("Split", fused, outputs=3, axis=1, num_outputs=3)
 
     def _attend_strided(self, query: str, keys: str, values: str, mask: str) -> str:
@@ -166,19 +168,21 @@ class NetworkWriter(Generic[Prepared]):
 
     def _feed_forward(self, prefix: str, x: str) -> str:
         def feed_forward(x: str) -> str:
-            inner = self._activate(self._linear(x, f"{prefix}.feed_forward.inner"))
+            inner = self._activate(
+                self._linear(self.products.read(x), f"{prefix}.feed_forward.inner")
+            )
             return self._linear(inner, f"{prefix}.feed_forward.outer")
 
         return self._residual(x, f"{prefix}.feed_forward_norm", feed_forward)
 
-    def _activate(self, x: str) -> str:
+    def _activate(self, x: str) -> Prepared:
         match self.config.activation:
             case "relu":
-                return self.graph.node("Relu", x)
+                return self.products.read_relu(x)
             case "gelu":
-                return self.graph.node("Gelu", x)
+                return self.products.read(self.graph.node("Gelu", x))
             case "silu":
-                return self.graph.node("Mul", x, self.graph.node("Sigmoid", x))
+                return self.products.read(self.graph.node("Mul", x, self.graph.node("Sigmoid", x)))
 
     def _residual(self, x: str, norm: str, sublayer: Callable[[str], str]) -> str:
         """Pre-norm `x + sublayer(norm(x))`, post-norm `norm(x + sublayer(x))`."""
@@ -197,13 +201,12 @@ class NetworkWriter(Generic[Prepared]):
         # A pre-norm residual stream leaves the last layer unnormalised.
         return self._norm(x, f"{stack}.norm") if self.config.norm == "pre" else x
 
-    def _linear(self, x: str, name: str, queries: int = 0) -> str:
+    def _linear(self, x: Prepared, name: str, queries: int = 0) -> str:
         """A linear layer; its first `queries` outputs take in the scale of attention scores."""
         matrix, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
         scale = np.ones(len(matrix), np.float32)
         scale[:queries] = self.config.head_width**-0.5
-        prepared = self.products.read(x)
-        return self.products.linear(prepared, name, matrix * scale[:, None], bias * scale)
+        return self.products.linear(x, name, matrix * scale[:, None], bias * scale)
 
     # --- the two ends of the network ---
 

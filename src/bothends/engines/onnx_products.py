@@ -13,8 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from bothends.engines.onnx_graph import MICROSOFT, GraphWriter
-from bothends.engines.quantisation import ROW_LIMIT, ZERO_POINT, quantise_matrix
+from bothends.engines.onnx_graph import GraphWriter
+from bothends.engines.quantisation import (
+    POSITIVE_LIMIT,
+    ROW_LIMIT,
+    ZERO_POINT,
+    quantise_matrix,
+)
 
 Array = NDArray[np.float32]
 Prepared = TypeVar("Prepared")
@@ -25,6 +30,10 @@ class Products(Protocol[Prepared]):
 
     def read(self, x: str) -> Prepared:
         """Make rows (M, inputs) ready for products."""
+        ...
+
+    def read_relu(self, x: str) -> Prepared:
+        """Make the positive part of rows ready: `max(x, 0)`."""
         ...
 
     def linear(self, x: Prepared, name: str, matrix: Array, bias: Array | None) -> str:
@@ -45,6 +54,9 @@ class FloatProducts:
     def read(self, x: str) -> str:
         return x
 
+    def read_relu(self, x: str) -> str:
+        return self.graph.node("Relu", x)
+
     def linear(self, x: str, name: str, matrix: Array, bias: Array | None) -> str:
         inputs = [x, self.graph.weight(name, matrix)]
         if bias is not None:
@@ -60,10 +72,11 @@ class FloatProducts:
 
 
 class QuantisedRows(NamedTuple):
-    """Rows `scales * (values - 128)`, as `quantisation` describes them."""
+    """Rows `scales * (values - zero_point)`, as `quantisation` describes them."""
 
     values: str  # (M, inputs) uint8
-    scales: str  # (M, 1) float32
+    scales: str  # (M,) float32
+    zero_point: int
 
 
 class Int8Products:
@@ -71,55 +84,56 @@ class Int8Products:
 
     def __init__(self, graph: GraphWriter) -> None:
         self.graph = graph
-        self._zeros: str | None = None
+        self._zero_points: str | None = None
 
     def read(self, x: str) -> QuantisedRows:
-        graph = self.graph
-        last_axis = graph.constant([-1], np.int64)
-        largest = graph.node("ReduceMax", graph.node("Abs", x), last_axis, keepdims=1)
-        # A row of zeros has scale 0, and 0 / 0 is quantised to no matter what: times 0 it is 0.
-        scales = graph.node("Mul", largest, graph.constant(1 / ROW_LIMIT, np.float32))
-        flat = graph.node("Reshape", scales, graph.constant([-1], np.int64))  # (M, 1) -> (M,)
-        values = graph.node("QuantizeLinear", x, flat, self._zero_points(x), axis=0)
-        return QuantisedRows(values, scales)
+        scales = self._scales(self.graph.node("Abs", x), ROW_LIMIT)
+        if self._zero_points is None:
+            # One for each row (M,), as the operator wants them where scales are per row.
+            value = helper.make_tensor("zero_point", TensorProto.UINT8, [1], [ZERO_POINT])
+            rows = self.graph.node("Shape", x, start=0, end=1)
+            self._zero_points = self.graph.node("ConstantOfShape", rows, value=value)
+        values = self.graph.node("QuantizeLinear", x, scales, self._zero_points, axis=0)
+        return QuantisedRows(values, scales, ZERO_POINT)
+
+    def read_relu(self, x: str) -> QuantisedRows:
+        """What is negative is below the range of uint8 and becomes 0: no ReLU is needed."""
+        # That of a row's largest value is: a row that is all negative has scale 0.
+        scales = self.graph.node("Relu", self._scales(x, POSITIVE_LIMIT))
+        return QuantisedRows(self.graph.node("QuantizeLinear", x, scales, axis=0), scales, 0)
+
+    def _scales(self, x: str, limit: int) -> str:
+        """What one step is worth in each row (M,), if the largest value of a row is `limit` steps.
+
+        A row of zeros has scale 0, and 0 / 0 is quantised to no matter what: times 0 it is 0.
+        """
+        last_axis = self.graph.constant([-1], np.int64)
+        largest = self.graph.node("ReduceMax", x, last_axis, keepdims=0)
+        return self.graph.node("Mul", largest, self.graph.constant(1 / limit, np.float32))
 
     def linear(self, x: QuantisedRows, name: str, matrix: Array, bias: Array | None) -> str:
         graph = self.graph
         values, scales = self._weight(name, matrix)
-        product = graph.node(
-            "MatMulIntegerToFloat",
-            x.values,
-            # Folded when a session is loaded; the file keeps the layout that an embedding needs.
-            graph.node("Transpose", values, perm=[1, 0]),
-            graph.constant(1.0, np.float32),
-            scales,
-            graph.constant(ZERO_POINT, np.uint8),
-            domain=MICROSOFT,
-        )
-        scaled = graph.node("Mul", product, x.scales)
+        # Folded when a session is loaded; the file keeps the layout that an embedding needs.
+        transposed = graph.node("Transpose", values, perm=[1, 0])
+        zero_point = graph.constant(x.zero_point, np.uint8)
+        integers = graph.node("MatMulInteger", x.values, transposed, zero_point)
+        by_row = graph.node("DequantizeLinear", integers, x.scales, axis=0)
+        product = graph.node("Mul", by_row, scales)
         if bias is None:
-            return scaled
-        return graph.node("Add", scaled, graph.weight(f"{name}.bias", bias))
+            return product
+        return graph.node("Add", product, graph.weight(f"{name}.bias", bias))
 
     def embed(self, tokens: str, name: str, matrix: Array, scale: float) -> str:
         graph = self.graph
         values, scales = self._weight(name, matrix)
         rows = graph.node("Cast", graph.node("Gather", values, tokens), to=TensorProto.FLOAT)
-        column = graph.node("Unsqueeze", scales, graph.constant([1], np.int64))  # (words, 1)
-        row_scales = graph.node("Gather", column, tokens)
-        if scale != 1.0:
-            row_scales = graph.node("Mul", row_scales, graph.constant(scale, np.float32))
-        return graph.node("Mul", rows, row_scales)
+        # (words,) -> (words, 1), and its factor, are folded when a session is loaded
+        column = graph.node("Unsqueeze", scales, graph.constant([1], np.int64))
+        column = graph.node("Mul", column, graph.constant(scale, np.float32))
+        return graph.node("Mul", rows, graph.node("Gather", column, tokens))
 
     def _weight(self, name: str, matrix: Array) -> tuple[str, str]:
         values, scales = quantise_matrix(matrix)
         graph = self.graph
         return graph.weight(name, values), graph.weight(f"{name}.scales", scales)
-
-    def _zero_points(self, x: str) -> str:
-        """One zero point for each row (M,), as the operator wants them where scales are per row."""
-        if self._zeros is None:
-            rows = self.graph.node("Shape", x, start=0, end=1)
-            value = helper.make_tensor("zero_point", TensorProto.UINT8, [1], [ZERO_POINT])
-            self._zeros = self.graph.node("ConstantOfShape", rows, value=value)
-        return self._zeros

@@ -4,9 +4,9 @@ A product of rows `x` and a matrix `W` (outputs, inputs) is computed as
 
     x W^T  =  s_row * (q - 128) Q^T * s_channel        q in [0, 255],  Q in [-64, 64]
 
-with one scale for every row of `x`, found when it is known, and one for every row of `W`, fixed
-at export. A row's scale depends on that row alone, so a sentence's numbers do not depend on its
-neighbours in the batch.
+(or `q` for `q - 128` where `x` comes out of a ReLU), with one scale for every row of `x`, found
+when it is known, and one for every row of `W`, fixed at export. A row's scale depends on that row
+alone, so a sentence's numbers do not depend on its neighbours in the batch.
 
 Weights have seven bits and not eight, because of how a CPU without VNNI multiplies: it adds two
 products of a uint8 and an int8 into an int16 that saturates. With all of int8 that happens and
@@ -26,6 +26,8 @@ WEIGHT_LIMIT = 64
 #: The quantised value that stands for 0 in a row, and the largest distance from it.
 ZERO_POINT = 128
 ROW_LIMIT = 127
+#: The largest quantised value of a row that has nothing below 0.
+POSITIVE_LIMIT = 255
 
 
 class QuantisedMatrix(NamedTuple):
