@@ -331,7 +331,8 @@ def test_positions_are_exact_in_float64_and_survive_inference(
     positions = torch.from_numpy(model.order.positions(700))
     for precision in (torch.float64, torch.float32, torch.float64):
         model = model.to(precision)
-        encoded = model._embed(model.source_embedding, tokens, positions, 700)
+        encodings = model._encodings(positions, 700)
+        encoded = model._embed(model.source_embedding, tokens, encodings)
         torch.autograd.grad(encoded.sum(), model.source_embedding.weight)
         added = (encoded - model.source_embedding.weight[0]).detach()[0].double().numpy()
         expected = sinusoid(model.order.positions(700), 16, "interleaved")

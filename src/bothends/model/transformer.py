@@ -158,7 +158,8 @@ class Transformer(nn.Module):
         mask = source != self.config.special.pad
         length = source.shape[1]
         positions = torch.arange(length, device=source.device)
-        x = self._embed(self.source_embedding, source, positions, length)
+        encodings = self._encodings(positions, length)
+        x = self._embed(self.source_embedding, source, encodings)
         return Memory(self.encoder(self.dropout(x), mask[:, None, None, :]), mask)
 
     def start(self, memory: Memory) -> DecoderState:
@@ -179,9 +180,11 @@ class Transformer(nn.Module):
         says which slots so far they may attend to.
         """
         embedding = self.source_embedding if self.config.share_embeddings else self.target_embedding
-        x = self._embed(embedding, tokens, positions, mask_rows.shape[1])
+        encodings = self._encodings(positions, mask_rows.shape[1])
         if self.order.uses_direction_embedding:
-            x = x + self.direction_embedding(directions)
+            # (Z, D) + (Z, D): added to the positions first, and not to every row
+            encodings = encodings + self.direction_embedding(directions)
+        x = self._embed(embedding, tokens, encodings)
         hidden: Tensor = self.decoder(self.dropout(x), mask_rows, state)
         return hidden
 
@@ -212,12 +215,14 @@ class Transformer(nn.Module):
         """Logits (S, T, V) of every slot of the whole target."""
         return self.logits(self.hidden(source, tokens, positions, directions, mask))
 
-    def _embed(
-        self, embedding: nn.Embedding, tokens: Tensor, positions: Tensor, limit: int
-    ) -> Tensor:
-        x: Tensor = embedding(tokens)
+    def _encodings(self, positions: Tensor, limit: int) -> Tensor:
+        """Sinusoids (L, D) of `positions` (L,), in the precision and place of the weights."""
+        return self._positions(positions, limit, like=self.source_embedding.weight)
+
+    def _embed(self, embedding: nn.Embedding, tokens: Tensor, encodings: Tensor) -> Tensor:
+        """Scaled embeddings of tokens (B, L) plus the encodings (L, D) of their places."""
         scale = self.config.width**0.5 if self.config.embedding_scale else 1.0
-        return torch.add(self._positions(positions, limit, like=x), x, alpha=scale)
+        return torch.add(encodings, embedding(tokens), alpha=scale)
 
 
 def _initialise(module: nn.Module) -> None:
