@@ -182,10 +182,10 @@ def test_layers_equal_those_of_pytorch(
     tokens = torch.from_numpy(random.integers(0, WORDS, (3, 8)))
     positions, directions, mask = order_tensors(model.order, 8)
     with torch.no_grad():
-        embed = model._embed
+        length = source.shape[1]
         table = model.source_embedding
-        memory = embed(table, source, torch.arange(source.shape[1]), source.shape[1])
-        hidden = embed(table, tokens, positions, 8)
+        memory = model._embed(table, source, model._encodings(torch.arange(length), length))
+        hidden = model._embed(table, tokens, model._encodings(positions, 8))
         # In PyTorch's masks True means "may not". In evaluation its layers take another path, which
         # drops padding from the output; without dropout, training is the same network.
         padding = source == 0
