@@ -13,7 +13,8 @@ import numpy as np
 import onnx
 import pytest
 
-from bothends.engines.export import Precision, write_graphs
+from bothends.engines.export import write_graphs
+from bothends.engines.loading import Precision
 from bothends.engines.onnx_engine import OnnxEngine
 from bothends.engines.protocol import TopK
 from bothends.errors import BothendsError

@@ -19,7 +19,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from bothends.engines.export import Precision, export_model
+from bothends.engines.export import export_model
+from bothends.engines.loading import Precision
 from bothends.model.checkpoint import save_model
 from bothends.model.config import Dropout, preset
 from bothends.model.directory import VOCABULARY, Description

@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bothends.engines.loading import Precision
 from bothends.engines.onnx_engine import GRAPH_VERSION
 from bothends.engines.onnx_graph import GraphWriter
 from bothends.engines.onnx_network import NetworkWriter
@@ -29,8 +30,6 @@ from bothends.model.directory import (
     write_atomically,
 )
 from bothends.order import GenerationOrder
-
-Precision = Literal["float32", "int8"]
 
 
 def export_model(directory: Path, precision: Precision, output: Path) -> None:
