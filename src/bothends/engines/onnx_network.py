@@ -25,6 +25,7 @@ import numpy as np
 
 from bothends.engines.onnx_graph import MICROSOFT, GraphWriter, Shape
 from bothends.engines.onnx_products import Array, Prepared, Products
+from bothends.engines.onnx_topk import write_topk
 from bothends.model.config import ModelConfig
 from bothends.order import GenerationOrder
 
@@ -249,9 +250,9 @@ class NetworkWriter(Generic[Prepared]):
         logits = self.products.linear(self.products.read(x), name, self.weights[name], bias)
         logprobs = graph.node("LogSoftmax", logits, axis=-1)
         k = graph.input("k", np.int64, [1])
-        best, ids = graph.nodes("TopK", logprobs, k, outputs=2, axis=-1)
-        graph.output("logprobs", best, np.float32, ["M", "k"])
-        graph.output("ids", ids, np.int64, ["M", "k"])
+        best = write_topk(graph, logprobs, config.target_size, k)
+        graph.output("logprobs", best.values, np.float32, ["M", "k"])
+        graph.output("ids", best.places, np.int64, ["M", "k"])
         # Empty in a search step: scoring a given target costs the search nothing.
         targets = graph.input("targets", np.int64, ["M", "c"])
         chosen = graph.node("GatherElements", logprobs, targets, axis=1)
