@@ -318,4 +318,5 @@ def test_progress_is_a_line_elsewhere(
         advance(1000)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(",")[0] for line in lines] == ["encode: 500 of 2", "encode: 1"]
-    assert re.fullmatch(r"encode: 1,500 of 2,000 \(75%\) pairs, [\d,]+ a second", lines[1])
+    speed_and_time = r"[\d,]+ a second, 0:00:[0-9]{2} left"
+    assert re.fullmatch(rf"encode: 1,500 of 2,000 \(75%\) pairs, {speed_and_time}", lines[1])

@@ -8,10 +8,12 @@ with progress("encode", "pairs", total=10_000_000) as advance:
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 #: Seconds between two plain lines: a log of a day's job stays readable.
 INTERVAL = 30.0
@@ -36,16 +38,25 @@ def _bar(job: str, unit: str, total: int | None) -> Iterator[Advance]:
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        ProgressColumn,
+        Task,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    class SpeedColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text(_speed(speed) if speed else "")
 
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(unit),
+        SpeedColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(file=sys.stderr),
@@ -67,6 +78,15 @@ def _lines(job: str, unit: str, total: int | None) -> Advance:
             printed = now
             share = f" of {total:,} ({done / total:.0%})" if total else ""
             speed = done / (now - started)
-            print(f"{job}: {done:,}{share} {unit}, {speed:,.0f} a second", file=sys.stderr)
+            left = f", {_time((total - done) / speed)} left" if total and speed else ""
+            print(f"{job}: {done:,}{share} {unit}, {_speed(speed)}{left}", file=sys.stderr)
 
     return advance
+
+
+def _speed(speed: float) -> str:
+    return f"{speed:,.0f} a second" if speed >= 10 else f"{speed:.1f} a second"
+
+
+def _time(seconds: float) -> str:
+    return str(timedelta(seconds=math.ceil(max(0.0, seconds))))

@@ -98,7 +98,7 @@ class Translator:
             raise UsageError(f"threads must be at least 1, but is {threads}")
         network = load_engine(engine, directory, precision, threads)
         # PyTorch spreads a single batch over cores, or over a GPU.
-        workers = 1 if engine == "torch" else threads or _available_cores()
+        workers = 1 if engine == "torch" else threads or available_cores()
         return cls(network, description, vocabularies, workers)
 
     def translate(
@@ -287,7 +287,7 @@ class Translator:
         return padded
 
 
-def _available_cores() -> int:
+def available_cores() -> int:
     """Cores that this process may run on; fewer than the machine's in a container."""
     if hasattr(os, "sched_getaffinity"):  # not on every system
         return len(os.sched_getaffinity(0))

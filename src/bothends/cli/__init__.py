@@ -16,6 +16,7 @@ import typer
 from bothends import __version__
 from bothends.cli.average import average
 from bothends.cli.bench import bench
+from bothends.cli.distill import distill
 from bothends.cli.evaluate import evaluate
 from bothends.cli.export import export
 from bothends.cli.order import order
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.command()(average)
 app.command(cls=SeveralValues)(bench)
+app.command(cls=SeveralValues)(distill)
 app.command(cls=SeveralValues)(evaluate)
 app.command()(export)
 app.command()(order)

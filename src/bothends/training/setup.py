@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
-import subprocess
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +17,7 @@ from bothends.errors import BothendsError
 from bothends.model.checkpoint import save_model, transfer_weights
 from bothends.model.directory import Description
 from bothends.model.transformer import Transformer
+from bothends.provenance import source_commit
 from bothends.shards import MANIFEST, TRAIN, VALID, PreparedCorpus
 from bothends.training.batches import BatchStream, Mixture
 from bothends.training.recipe import Recipe
@@ -115,22 +114,5 @@ def _provenance(recipe: Recipe, corpora: list[PreparedCorpus]) -> dict[str, Any]
             "numpy": np.__version__,
             "python": platform.python_version(),
         },
-        "commit": _commit(),
+        "commit": source_commit(),
     }
-
-
-def _commit() -> str | None:
-    """The commit of the source tree that this package runs from, if it is one."""
-    try:
-        result = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-            env={**os.environ, "GIT_CEILING_DIRECTORIES": ""},
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return result.stdout.strip() or None if result.returncode == 0 else None

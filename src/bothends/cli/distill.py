@@ -1,0 +1,114 @@
+"""`bothends distill`: a teacher writes the corpus that a student learns from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bothends.cli.options import EngineOption
+
+if TYPE_CHECKING:
+    from bothends.distillation.corpus_directory import Manifest
+
+
+def distill(
+    teacher: Annotated[Path, typer.Option(metavar="DIR", help="The teacher's model directory.")],
+    source: Annotated[
+        list[Path], typer.Option(metavar="FILE...", help="Source text, plain or .gz.")
+    ],
+    output: Annotated[Path, typer.Option(metavar="DIR", help="The distilled corpus to write.")],
+    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept; 1 is greedy search.")] = 4,
+    length_penalty: Annotated[float, typer.Option(min=0, help="0 prefers short output.")] = 0.6,
+    max_source_length: Annotated[
+        int, typer.Option(min=1, help="Tokens of a line beyond which its end is cut off.")
+    ] = 512,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes that share the work; else one per core.")
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Only the I-th of N parts, for one of N machines."),
+    ] = None,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Translate nothing: merge, or say what is missing.")
+    ] = False,
+    drop_empty: Annotated[
+        bool, typer.Option("--drop-empty", help="Drop pairs with an empty side.")
+    ] = False,
+    max_ratio: Annotated[
+        float | None,
+        typer.Option(help="Drop pairs with more target tokens for a source token, e.g. 3."),
+    ] = None,
+    drop_repetitions: Annotated[
+        bool,
+        typer.Option("--drop-repetitions", help="Drop targets that repeat words, unlike sources."),
+    ] = False,
+    min_score: Annotated[
+        float | None,
+        typer.Option(help="Drop targets with a lower log probability per token, e.g. -1.5."),
+    ] = None,
+    shard_lines: Annotated[
+        int, typer.Option(min=1, help="Lines that are translated and saved together.")
+    ] = 2000,
+    engine: EngineOption = "onnx",
+) -> None:
+    """Translate training sources with a teacher, into a corpus for students.
+
+    Run the same command again to resume. Then: bothends prepare --source DIR/train.source --target
+    DIR/train.target --vocabulary TEACHER.
+    """
+    from pydantic import ValidationError
+
+    from bothends.distillation.distill import Distillation, Share
+    from bothends.distillation.distill import distill as run
+    from bothends.distillation.filters import PairFilters
+    from bothends.distillation.job import Teacher
+    from bothends.errors import UsageError
+    from bothends.model.directory import first_problem
+    from bothends.translator import available_cores
+
+    try:
+        filters = PairFilters(
+            drop_empty=drop_empty,
+            max_ratio=max_ratio,
+            drop_repetitions=drop_repetitions,
+            min_score=min_score,
+        )
+    except ValidationError as error:
+        raise UsageError(first_problem(error)) from None
+    manifest = run(
+        Distillation(
+            teacher=Teacher(teacher, engine, beam, length_penalty, max_source_length),
+            sources=tuple(source),
+            output=output,
+            filters=filters,
+            processes=processes or available_cores(),
+            share=None if shard is None else Share.parse(shard),
+            merge_only=merge,
+            shard_lines=shard_lines,
+        )
+    )
+    if manifest is not None:
+        _print_report(manifest, output)
+
+
+def _print_report(manifest: Manifest, output: Path) -> None:
+    counts, filters = manifest.counts, manifest.filters
+    reasons = {
+        "empty": "with an empty side",
+        "too_long": f"with more than {filters.max_ratio} target tokens for a source token",
+        "repetition": "with repetitions",
+        "low_score": f"with a score below {filters.min_score}",
+    }
+    print(f"{counts.read:,} lines read, {counts.kept:,} pairs kept")
+    if counts.dropped:
+        dropped = [f"{count:,} {reasons[reason]}" for reason, count in counts.dropped.items()]
+        print(f"  dropped: {', '.join(dropped)}")
+    if counts.unfinished or counts.truncated:
+        print(
+            f"  {counts.unfinished:,} translations cut at the length limit, "
+            f"{counts.truncated:,} over-long sources cut"
+        )
+    print(f"written to {output}")

@@ -1,0 +1,121 @@
+"""From a teacher and source text to a distilled corpus: look what is there, do the rest, merge."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bothends.distillation.corpus_directory import DistilledCorpus, Manifest
+from bothends.distillation.filters import PairFilters
+from bothends.distillation.job import SHARD_LINES, Job, Teacher, describe_job, read_shards
+from bothends.distillation.workers import Assignment, Shard, translate_shards
+from bothends.errors import BothendsError, UsageError
+from bothends.progress import progress
+
+
+@dataclass(frozen=True)
+class Share:
+    """One of several equal parts of the shards: `2/5` is the second of five."""
+
+    index: int = 1
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.index <= self.parts:
+            raise UsageError(
+                f"shard {self.index}/{self.parts}: expected I/N with I from 1 to N, such as 1/4"
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Share:
+        index, slash, parts = text.partition("/")
+        if not slash or not index.isdecimal() or not parts.isdecimal():
+            raise UsageError(f"shard {text!r}: expected I/N with I from 1 to N, such as 1/4")
+        return cls(int(index), int(parts))
+
+    def has(self, shard: int) -> bool:
+        return shard % self.parts == self.index - 1
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """Everything that is asked of `distill`."""
+
+    teacher: Teacher
+    sources: tuple[Path, ...]
+    output: Path
+    filters: PairFilters = field(default_factory=PairFilters)
+    processes: int = 1
+    #: translate this part only, and leave merging to another call
+    share: Share | None = None
+    #: translate nothing: a missing shard is an error
+    merge_only: bool = False
+    shard_lines: int = SHARD_LINES
+
+    def __post_init__(self) -> None:
+        if self.share is not None and self.merge_only:
+            raise UsageError("--shard translates a part, --merge nothing: give one of the two")
+        if self.processes < 1:
+            raise UsageError(f"processes must be at least 1, but are {self.processes}")
+
+
+def distill(options: Distillation) -> Manifest | None:
+    """Translate what is missing and merge; None if other machines' parts are still to come.
+
+    Interrupted at any moment, the same call goes on where it was, to the same result. What it finds
+    complete it leaves as it is.
+    """
+    job = describe_job(options.teacher, options.sources, options.shard_lines)
+    corpus = DistilledCorpus(options.output)
+    manifest = corpus.manifest()
+    if manifest is not None and (difference := job.difference(manifest.job)):
+        raise BothendsError(
+            f"{options.output}: holds a distilled corpus of another job ({difference}); "
+            "name another --output, or remove it"
+        )
+    if manifest is not None and manifest.filters == options.filters:
+        _say(f"{options.output}: complete, nothing to do")
+        return manifest
+    corpus.open(job)
+    if not options.merge_only:
+        _translate(options, job, corpus)
+    if options.share is not None:
+        missing = len(corpus.missing(job))
+        _say(
+            f"{options.output}: {job.shards - missing:,} of {job.shards:,} shards are there"
+            + ("" if missing else "; the same command without --shard merges them")
+        )
+        return None
+    return corpus.merge(job, options.filters, options.teacher, options.sources)
+
+
+def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> None:
+    share = options.share or Share()
+    missing = {number for number in corpus.missing(job) if share.has(number)}
+    if not missing:
+        return
+    there = job.shards - len(corpus.missing(job))
+    if there:
+        _say(f"{options.output}: going on, {there:,} of {job.shards:,} shards are there")
+    processes = min(options.processes, len(missing))
+    total = sum(map(job.shard_size, missing))
+    _say(
+        f"{options.teacher.directory} translates {total:,} of {job.lines:,} lines, "
+        f"beam {job.beam}, {processes} {'process' if processes == 1 else 'processes'}"
+    )
+
+    def shards() -> Iterator[Shard]:
+        for number, lines in enumerate(read_shards(options.sources, job.shard_lines)):
+            if number in missing:
+                yield Shard(number, lines)
+
+    assignment = Assignment(options.teacher, job, corpus.shards)
+    with progress("distill", "sentences", total) as advance:
+        for lines_done in translate_shards(assignment, shards(), processes):
+            advance(lines_done)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

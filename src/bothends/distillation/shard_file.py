@@ -1,0 +1,142 @@
+"""A shard on disk: a header, then what became of each source line, in JSON, line by line.
+
+    {"number": 3, "job": {...}, "source_sha256": ..., "records_sha256": ...}
+    {"text": "Wo ist der Bahnhof?", "logprob": -1.87, "tokens": 7, "source_tokens": 7, ...}
+
+It keeps more than the text, so that pairs can be filtered in another way without translating again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bothends.distillation.job import Job, encode_lines
+from bothends.errors import BothendsError
+from bothends.model.config import Strict
+from bothends.model.directory import write_atomically
+from bothends.translation import TranslationOptions
+from bothends.translator import Translator
+
+FORMAT_VERSION = 1
+
+
+class Header(Strict):
+    """What the first line of a shard says."""
+
+    format_version: int = FORMAT_VERSION
+    number: int
+    job: Job
+    #: of its source lines
+    source_sha256: str
+    #: of everything after this line
+    records_sha256: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """The translation of one source line, and what filters ask of it."""
+
+    text: str
+    #: of the tokens and the end symbol
+    logprob: float
+    tokens: int
+    source_tokens: int
+    #: False: cut at the length limit
+    finished: bool
+    #: the source was over-long, and its end was not translated
+    truncated: bool
+
+    @property
+    def score(self) -> float:
+        """Log probability per token, the end symbol included."""
+        return self.logprob / (self.tokens + 1)
+
+
+def shard_path(directory: Path, number: int) -> Path:
+    return directory / f"{number:06}.jsonl"
+
+
+def translate_lines(
+    translator: Translator, options: TranslationOptions, lines: Sequence[str]
+) -> list[Record]:
+    """A record for each line; lines that are the same are translated once."""
+    distinct = list(dict.fromkeys(lines))
+    translations = translator.translate(
+        distinct,
+        beam=options.beam,
+        length_penalty=options.length_penalty,
+        max_source_length=options.max_source_length,
+    )
+    lengths = map(len, translator.vocabularies.source.encode(distinct))
+    records = {
+        line: Record(
+            # A byte token can stand for NUL, which no text file should have.
+            text=translation.text.replace("\0", " "),
+            logprob=round(translation.logprob, 4),
+            tokens=len(translation.tokens),
+            source_tokens=source_tokens,
+            finished=translation.finished,
+            truncated=translation.truncated,
+        )
+        for line, translation, source_tokens in zip(distinct, translations, lengths, strict=True)
+    }
+    return [records[line] for line in lines]
+
+
+def write_shard(
+    directory: Path, job: Job, number: int, lines: Sequence[str], records: Sequence[Record]
+) -> None:
+    """Write a shard whole, or not at all."""
+    body = encode_lines(json.dumps(asdict(record), ensure_ascii=False) for record in records)
+    header = Header(
+        number=number,
+        job=job,
+        source_sha256=hashlib.sha256(encode_lines(lines)).hexdigest(),
+        records_sha256=hashlib.sha256(body).hexdigest(),
+    )
+    first = json.dumps(header.model_dump(mode="json")).encode() + b"\n"
+    write_atomically(shard_path(directory, number), first + body)
+
+
+def read_header(path: Path, job: Job) -> Header:
+    """The header of a shard, which must be one of `job` and stand at its place."""
+    try:
+        with open(path, "rb") as file:
+            line = file.readline()
+    except OSError as error:
+        raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
+    try:
+        header = Header.model_validate(json.loads(line))
+    except (ValueError, ValidationError):
+        raise _damaged(path) from None
+    if difference := job.difference(header.job):
+        raise BothendsError(
+            f"{path}: a shard of another job ({difference}); name another --output, or remove it"
+        )
+    if path != shard_path(path.parent, header.number):
+        raise BothendsError(f"{path}: is shard {header.number} under another name; rename it")
+    return header
+
+
+def read_shard(path: Path, job: Job, lines: Sequence[str]) -> list[Record]:
+    """The records of a shard, after checking that they are whole and belong to `lines`."""
+    header = read_header(path, job)
+    content = path.read_bytes()
+    body = content[content.index(b"\n") + 1 :]
+    if hashlib.sha256(body).hexdigest() != header.records_sha256:
+        raise _damaged(path)
+    if hashlib.sha256(encode_lines(lines)).hexdigest() != header.source_sha256:
+        raise BothendsError(
+            f"{path}: its source lines are not those of the text; the text has changed meanwhile"
+        )
+    return [Record(**json.loads(line)) for line in body.split(b"\n")[:-1]]
+
+
+def _damaged(path: Path) -> BothendsError:
+    return BothendsError(f"{path}: damaged; remove it, and the same command makes it again")
