@@ -152,6 +152,10 @@ class Transformer(nn.Module):
         self.dropout = CheapDropout(config.dropout.embedding)
         self._positions = PositionTable(config)
         self.apply(_initialise)
+        if order.uses_direction_embedding:
+            # As large as the sinusoids that it is added to (mean square 1/2), or directions are
+            # told apart late.
+            nn.init.normal_(self.direction_embedding.weight, std=0.5**0.5)
 
     def encode(self, source: Tensor) -> Memory:
         """Read source ids (S, N), padded at the end."""
