@@ -1,0 +1,482 @@
+"""`bothends distill`: whatever stops it and whoever shares the work, the corpus is the same."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bothends.cli import run
+from bothends.distillation.corpus_directory import Manifest
+from bothends.distillation.distill import Distillation, Share, distill
+from bothends.distillation.filters import PairFilters, repeated_words
+from bothends.distillation.job import Teacher, describe_job
+from bothends.distillation.shard_file import Record, read_header, write_shard
+from bothends.errors import BothendsError
+from bothends.shards import PreparedCorpus
+from bothends.translator import Translator
+from command_line import error_line
+from corpus_data import write_lines
+from tiny_model import sentences, tiny_model
+
+#: Empty lines, repeated lines, a line of spaces; five shards of five lines and one of three.
+LINES = [*sentences(9, 1), "", *sentences(9, 2), *sentences(3, 1), *sentences(3, 1), "  ", "", "ba"]
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Distillation:
+    """A small job in this process."""
+    source = write_lines(tmp_path / "text.source", LINES)
+    return Distillation(
+        Teacher(tiny_model("1x1"), beam=2), (source,), tmp_path / "distilled", shard_lines=5
+    )
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    """Everything in a directory, by name, hidden files included."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def uninterrupted(options: Distillation) -> dict[str, bytes]:
+    elsewhere = replace(options, output=options.output.with_name("uninterrupted"))
+    assert distill(elsewhere) is not None
+    return content(elsewhere.output)
+
+
+def complete(options: Distillation) -> Manifest:
+    manifest = distill(options)
+    assert manifest is not None
+    return manifest
+
+
+def command(options: Distillation, *more: str) -> list[str]:
+    """The same job on the command line."""
+    arguments = ["distill", "--teacher", str(options.teacher.directory), "--source"]
+    arguments += [*map(str, options.sources), "--output", str(options.output), "--beam"]
+    return [*arguments, str(options.teacher.beam), f"--shard-lines={options.shard_lines}", *more]
+
+
+def test_line_n_is_the_teachers_translation_of_line_n(options: Distillation) -> None:
+    manifest = complete(options)
+    source, target = (options.output / name for name in ("train.source", "train.target"))
+    assert source.read_bytes() == options.sources[0].read_bytes()
+    translator = Translator.load(tiny_model("1x1"), threads=1)
+    expected = [translator.translate([line], beam=2)[0].text for line in LINES]
+    assert target.read_text("utf-8").split("\n") == [*expected, ""]
+    assert len(set(expected)) > 15, "a teacher that says always the same proves little"
+    assert (manifest.counts.read, manifest.counts.kept, manifest.counts.dropped) == (28, 28, {})
+    assert len(manifest.shards) == 6
+    assert manifest.provenance["teacher"] == str(tiny_model("1x1"))
+
+
+def test_the_weights_serve_as_well_as_the_graphs(options: Distillation) -> None:
+    complete(options)
+    teacher = replace(options.teacher, directory=tiny_model("1x1", None), engine="torch")
+    torch_output = options.output.with_name("torch")
+    complete(replace(options, teacher=teacher, output=torch_output))
+    target = (options.output / "train.target").read_bytes()
+    assert (torch_output / "train.target").read_bytes() == target
+
+
+def test_prepare_takes_what_distill_writes(options: Distillation, tmp_path: Path) -> None:
+    complete(options)
+    text = [f"--{side}={options.output / f'train.{side}'}" for side in ("source", "target")]
+    teacher = str(options.teacher.directory)
+    arguments = ["prepare", *text, "--vocabulary", teacher, "--output", str(tmp_path / "prepared")]
+    assert run(arguments) == 0
+    report = PreparedCorpus.open(tmp_path / "prepared").manifest.reports["train"]
+    assert report.read == 28
+    targets = (options.output / "train.target").read_text("utf-8").split("\n")[:-1]
+    assert report.dropped["empty"] == targets.count("") >= 3
+
+
+def test_equal_lines_of_a_shard_are_translated_once(
+    options: Distillation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    translate = Translator.translate
+
+    def counting(self: Translator, lines: Sequence[str], **settings: Any) -> Any:
+        asked.extend(lines)
+        return translate(self, lines, **settings)
+
+    monkeypatch.setattr(Translator, "translate", counting)
+    text = write_lines(options.sources[0], ["ba bo", "da", "ba bo", "ba bo", "da", "da", "ki"])
+    complete(options)
+    assert asked == ["ba bo", "da", "da", "ki"]
+    target = (options.output / "train.target").read_text("utf-8").split("\n")
+    assert target[0] == target[2] == target[3]
+    assert target[1] == target[4] == target[5]
+    assert (options.output / "train.source").read_bytes() == text.read_bytes()
+
+
+class Killed(BaseException):
+    """Ends a run at once: nothing in the code handles it."""
+
+
+# Every shard is flushed and renamed, then both texts, then the manifest: 18 points to die at.
+@pytest.mark.parametrize("point", range(1, 19))
+def test_stopped_at_any_write_it_goes_on_byte_for_byte(
+    options: Distillation,
+    uninterrupted: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    point: int,
+) -> None:
+    calls = 0
+
+    def guard(function: Callable[..., None]) -> Callable[..., None]:
+        def guarded(*arguments: Any) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == point:
+                raise Killed
+            function(*arguments)
+
+        return guarded
+
+    with monkeypatch.context() as patch:
+        for name in ("fsync", "replace"):
+            patch.setattr(os, name, guard(getattr(os, name)))
+        with pytest.raises(Killed):
+            distill(options)
+    assert not (options.output / "manifest.json").exists()
+    complete(options)
+    assert content(options.output) == uninterrupted
+
+
+def start(options: Distillation) -> subprocess.Popen[str]:
+    """The command in processes of its own."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    arguments = [sys.executable, "-m", "bothends", *command(options, "--processes=2")]
+    return subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 120
+    while not what():
+        assert time.monotonic() < limit, "it did not happen in two minutes"
+        time.sleep(0.005)
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """Its child processes that translate, as opposed to Python's resource tracker."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [
+        int(child)
+        for child in children
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
+
+
+def is_running(process: int) -> bool:
+    try:
+        return "(zombie)" not in Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks into /proc")
+@pytest.mark.parametrize("victim", ["first process", "worker"])
+def test_two_processes_killed_for_real_go_on_to_what_one_writes(
+    options: Distillation, victim: str
+) -> None:
+    write_lines(options.sources[0], sentences(900, 3))
+    options = replace(options, shard_lines=30)
+    process = start(options)
+    try:
+        wait_for(lambda: len(list(options.output.glob("shards/*.jsonl"))) >= 2)
+        workers = workers_of(process)
+        assert len(workers) == 2
+        os.kill(process.pid if victim == "first process" else workers[0], signal.SIGKILL)
+        said = process.communicate()[1]
+    finally:
+        process.kill()
+    if victim == "worker":
+        assert process.returncode == 1
+        assert "bothends: error: a worker process ended with status -9" in said
+    else:
+        assert process.returncode == -signal.SIGKILL
+    wait_for(lambda: not any(map(is_running, workers)))  # nobody works on without the first process
+    assert not (options.output / "manifest.json").exists()
+    assert complete(options).counts.kept == 900
+    alone = replace(options, output=options.output.with_name("alone"))
+    complete(alone)
+    assert content(options.output) == content(alone.output)
+
+
+def test_machines_share_the_work(
+    options: Distillation, uninterrupted: dict[str, bytes], tmp_path: Path
+) -> None:
+    machines = [tmp_path / f"machine-{number}" for number in (1, 2, 3)]
+    for number, machine in enumerate(machines, start=1):
+        # The same text lies elsewhere, and is compressed.
+        source = write_lines(tmp_path / f"{machine.name}.gz", LINES)
+        share = Share.parse(f"{number}/3")
+        part = replace(options, sources=(source,), output=machine, share=share)
+        assert distill(part) is None
+        assert len(list(machine.glob("shards/*.jsonl"))) == 2
+        assert not (machine / "manifest.json").exists()
+        shutil.copytree(machine / "shards", options.output / "shards", dirs_exist_ok=True)
+    complete(replace(options, merge_only=True))
+    assert content(options.output) == uninterrupted
+
+
+def test_a_share_says_what_is_there(
+    options: Distillation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(command(options, "--shard=1/2", "--processes=1")) == 0
+    assert "3 of 6 shards are there\n" in capsys.readouterr().err
+    assert run(command(options, "--shard", "2/2", "--processes=1")) == 0
+    said = capsys.readouterr().err
+    assert "going on, 3 of 6 shards are there" in said
+    assert "6 of 6 shards are there; the same command without --shard merges them" in said
+
+
+def test_several_files_are_one_text(options: Distillation, uninterrupted: dict[str, bytes]) -> None:
+    first = write_lines(options.sources[0], LINES[:12])
+    second = options.sources[0].with_name("more.gz")
+    second.write_bytes(gzip.compress("\r\n".join(LINES[12:]).encode()))
+    complete(replace(options, sources=(first, second)))
+    for name in ("train.source", "train.target"):
+        assert (options.output / name).read_bytes() == uninterrupted[name]
+
+
+def test_gaps_are_named(options: Distillation) -> None:
+    complete(options)
+    for number in (1, 3, 4):
+        (options.output / "shards" / f"00000{number}.jsonl").unlink()
+    (options.output / "manifest.json").unlink()
+    with pytest.raises(BothendsError, match=r"3 of 6 shards are missing \(1, 3-4\)"):
+        distill(replace(options, merge_only=True))
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "header"])
+def test_a_damaged_shard_is_named(options: Distillation, damage: str) -> None:
+    manifest = complete(options)
+    path = options.output / "shards" / "000002.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(
+        {
+            "cut": whole[:-9],
+            "changed": whole.replace(b'"finished": true', b'"finished": false', 1),
+            "header": whole[:9],
+        }[damage]
+    )
+    (options.output / "manifest.json").unlink()
+    with pytest.raises(BothendsError, match=r"000002\.jsonl: damaged; remove it"):
+        distill(options)
+    path.unlink()
+    assert complete(options) == manifest
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda job: replace(job, teacher=replace(job.teacher, beam=3)), "beam 2, not 3"),
+        (lambda job: replace(job, shard_lines=6), "shard_lines 5, not 6"),
+        (
+            lambda job: replace(job, teacher=replace(job.teacher, directory=tiny_model("2x1"))),
+            "another teacher",
+        ),
+        (lambda job: replace(job, sources=job.sources * 2), "other source text"),
+    ],
+    ids=["beam", "shards", "teacher", "text"],
+)
+@pytest.mark.parametrize("merged", [True, False], ids=["corpus", "shards"])
+def test_work_of_another_job_is_refused(
+    options: Distillation,
+    change: Callable[[Distillation], Distillation],
+    expected: str,
+    merged: bool,
+) -> None:
+    complete(options)
+    if not merged:
+        (options.output / "manifest.json").unlink()
+    before = content(options.output)
+    with pytest.raises(BothendsError, match=rf"of another job \({expected}\)"):
+        distill(change(options))
+    assert content(options.output) == before
+
+
+def test_a_shard_under_another_name_is_refused(options: Distillation) -> None:
+    complete(options)
+    (options.output / "manifest.json").unlink()
+    (options.output / "shards/000001.jsonl").rename(options.output / "shards/000004.jsonl")
+    with pytest.raises(BothendsError, match=r"000004\.jsonl: is shard 1 under another name"):
+        distill(options)
+
+
+def test_text_that_changes_meanwhile_is_noticed(
+    options: Distillation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete(options)
+    (options.output / "manifest.json").unlink()
+    job = describe_job(options.teacher, options.sources, options.shard_lines)
+    write_lines(options.sources[0], [*LINES[:7], "something else", *LINES[8:]])
+    monkeypatch.setattr("bothends.distillation.distill.describe_job", lambda *_: job)
+    with pytest.raises(BothendsError, match=r"000001\.jsonl: its source lines are not those"):
+        distill(options)
+
+
+def test_a_complete_corpus_is_left_alone(
+    options: Distillation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = complete(options)
+    times = {path: path.stat().st_mtime_ns for path in options.output.rglob("*")}
+    shutil.rmtree(options.output / "shards")  # no longer needed
+    assert distill(options) == manifest
+    assert "complete, nothing to do" in capsys.readouterr().err
+    for name in ("manifest.json", "train.source", "train.target"):
+        path = options.output / name
+        assert path.stat().st_mtime_ns == times[path]
+
+
+def test_a_lost_text_is_written_again(
+    options: Distillation, uninterrupted: dict[str, bytes]
+) -> None:
+    complete(options)
+    (options.output / "train.target").write_text("cut off")
+    complete(options)
+    assert content(options.output) == uninterrupted
+
+
+GOOD = Record("Wo ist es?", -2.0, tokens=4, source_tokens=4, finished=True, truncated=False)
+CASES: list[tuple[str, Record, str | None]] = [
+    ("Where is it?", GOOD, None),
+    ("", replace(GOOD, text="", logprob=0.0, tokens=0, source_tokens=0), "empty"),
+    ("Where?", replace(GOOD, text=" ", tokens=1), "empty"),
+    ("Where is it?", replace(GOOD, tokens=8, logprob=-8.9), None),
+    ("Where is it?", replace(GOOD, tokens=9), "too_long"),
+    ("Where is it?", replace(GOOD, text="Wo ist, ist es?"), "repetition"),
+    ("Where is it?", replace(GOOD, text="Wo ist wo ist es?"), "repetition"),
+    ("Very, very good.", replace(GOOD, text="Sehr, sehr gut."), None),
+    ("Very, very good.", replace(GOOD, text="Sehr, sehr, sehr gut."), "repetition"),
+    ("Where is it?", replace(GOOD, logprob=-5.0), None),
+    ("Where is it?", replace(GOOD, logprob=-5.1), "low_score"),
+    ("Where is it?", replace(GOOD, text="Wo wo?", tokens=9, logprob=-99.0), "too_long"),
+    ("Where is it?", replace(GOOD, text="Wo wo?", logprob=-99.0), "repetition"),
+]
+ALL = PairFilters(drop_empty=True, max_ratio=2.0, drop_repetitions=True, min_score=-1.0)
+
+
+@pytest.mark.parametrize(("source", "record", "reason"), CASES)
+def test_a_filter_drops_what_it_is_for(source: str, record: Record, reason: str | None) -> None:
+    assert ALL.refuse(source, record) == reason
+    assert PairFilters().refuse(source, record) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("", 0), ("a b a b a b", 4), ("A, a!", 1), ("a b c a", 0), ("ja-ja", 1)]
+)
+def test_repeated_words_are_counted(text: str, words: int) -> None:
+    assert repeated_words(text) == words
+
+
+def test_what_filters_drop_is_counted_and_gone_from_both_sides(
+    options: Distillation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources, records = [source for source, _, _ in CASES], [record for _, record, _ in CASES]
+    write_lines(options.sources[0], sources)
+    job = describe_job(options.teacher, options.sources, options.shard_lines)
+    shards = options.output / "shards"
+    shards.mkdir(parents=True)
+    for number, first in enumerate(range(0, len(CASES), 5)):
+        part = slice(first, first + 5)
+        write_shard(shards, job, number, sources[part], records[part])
+    monkeypatch.setattr(Translator, "translate", None)  # the shards are there: nobody translates
+    assert run(command(options)) == 0
+    assert capsys.readouterr().out == (
+        f"13 lines read, 13 pairs kept\nwritten to {options.output}\n"
+    )
+    filters = ["--drop-empty", "--max-ratio=2", "--drop-repetitions", "--min-score", "-1"]
+    assert run(command(options, *filters)) == 0
+    assert capsys.readouterr().out == (
+        "13 lines read, 4 pairs kept\n"
+        "  dropped: 2 with an empty side, 2 with more than 2.0 target tokens for a source token, "
+        "4 with repetitions, 1 with a score below -1.0\n"
+        f"written to {options.output}\n"
+    )
+    kept = [(source, record.text) for source, record, reason in CASES if reason is None]
+    texts = [(options.output / f"train.{side}").read_text("utf-8") for side in ("source", "target")]
+    assert list(zip(*(text.split("\n")[:-1] for text in texts), strict=True)) == kept
+    counts = json.loads((options.output / "manifest.json").read_text())["counts"]
+    assert counts["dropped"] == {"empty": 2, "too_long": 2, "repetition": 4, "low_score": 1}
+
+
+def test_cut_lines_are_counted(options: Distillation) -> None:
+    write_lines(options.sources[0], ["ba bo da du ga gi", "ba", "ba bo da du ga gi"])
+    manifest = complete(replace(options, teacher=replace(options.teacher, max_source_length=4)))
+    assert manifest.counts.truncated == 2
+
+
+def test_a_header_tells_the_job(options: Distillation) -> None:
+    complete(options)
+    job = describe_job(options.teacher, options.sources, options.shard_lines)
+    header = read_header(options.output / "shards/000005.jsonl", job)
+    assert (header.number, header.job, job.shard_size(5)) == (5, job, 3)
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "expected"),
+    [
+        (["--shard=0/2"], 2, "shard 0/2: expected I/N with I from 1 to N"),
+        (["--shard=3/2"], 2, "shard 3/2: expected I/N"),
+        (["--shard=half"], 2, "shard 'half': expected I/N"),
+        (["--shard=1/2", "--merge"], 2, "give one of the two"),
+        (["--min-score=1"], 2, "min_score: Input should be less than or equal to 0"),
+        (["--max-ratio=0"], 2, "max_ratio: Input should be greater than 0"),
+        (["--source=nowhere"], 1, "nowhere: no such file"),
+        (["--source=."], 1, ".: not a regular file"),
+        (["--teacher=nobody"], 1, "nobody: no such model directory"),
+        (["--output=text.source"], 1, "text.source: exists and is not a distilled corpus"),
+        (["--output=."], 1, ".: exists and is not a distilled corpus"),
+        (["--output=prepared"], 1, "not the manifest of a distilled corpus"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(
+    options: Distillation,
+    more: list[str],
+    status: int,
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prepared").mkdir()
+    (tmp_path / "prepared" / "manifest.json").write_text('{"token_type": "uint16"}')
+    found, message = error_line(command(options, "--processes=1", *more), capsys)
+    assert (found, expected in message) == (status, True), message
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_mistake_in_any_process_is_told_in_one_line(
+    options: Distillation, processes: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teacher = tiny_model("1x1", None)
+    assert run(command(options, f"--teacher={teacher}", f"--processes={processes}")) == 1
+    announcement, error = capsys.readouterr().err.splitlines()
+    assert announcement.startswith(f"{teacher} translates 28 of 28 lines")
+    assert "no encoder.onnx and no decoder.onnx; write them with `bothends export" in error
+
+
+def test_an_empty_text_is_refused(options: Distillation) -> None:
+    write_lines(options.sources[0], [])
+    with pytest.raises(BothendsError, match="no lines to translate"):
+        distill(options)
