@@ -1,10 +1,11 @@
 """How fast a training step is: against other orders, its matrix products, and a peer.
 
-    python experiments/train_speed.py [--rounds 15] [--json FILE]
+    python experiments/train_speed.py [--rounds 6] [--json FILE]
 
-Everything is measured in one run and in turns: in each round every system trains on the same batch,
-so that a busy or warm machine slows all of them down. Ratios are medians over rounds. Times are the
-processor time of the one thread that computes, which other programs change little.
+Everything is measured in one run and in turns: in each round every system trains on every batch,
+one system after the other, so that a busy or warm machine slows all of them down. Times are the
+processor time of the one thread that computes. Other programs can only lengthen it, so the time of
+a batch is its least over the rounds. Ratios are of times summed over all batches.
 
 - Orders: target tokens per second of 2x1, 2x2 and 4x1 over those of 1x1, same pairs.
 - Products: the time of a whole update (forward, backward, clipping, Adam) over that of its matrix
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -210,24 +211,25 @@ def products_step(config: ModelConfig, order: str) -> Step:
 def measure(
     systems: dict[str, Step], batches: list[list[Pair]], rounds: int
 ) -> dict[str, list[float]]:
-    """Seconds of every system in every round, a round being one batch."""
+    """The least seconds that every system took for each batch."""
     for step in systems.values():  # warm-up, with every shape that will come
         for batch in batches:
             step(batch)
-    seconds: dict[str, list[float]] = {name: [] for name in systems}
+    seconds = {name: [math.inf] * len(batches) for name in systems}
     random = np.random.default_rng(0)
-    for number in range(rounds):
-        batch = batches[number % len(batches)]
-        for name in random.permutation(list(systems)):
-            started = time.thread_time()
-            systems[name](batch)
-            seconds[name].append(time.thread_time() - started)
+    for _ in range(rounds):
+        for number, batch in enumerate(batches):
+            for name in random.permutation(list(systems)):
+                started = time.thread_time()
+                systems[name](batch)
+                taken = time.thread_time() - started
+                seconds[name][number] = min(seconds[name][number], taken)
     return seconds
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])  # type: ignore[union-attr]
-    parser.add_argument("--rounds", type=int, default=24)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--batches", type=int, default=8, help="different ones; best 4, 8, ...")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -241,26 +243,21 @@ def main() -> None:
     systems = {order: our_step(config, order) for order in ORDERS}
     systems["products"] = products_step(config, "1x1")
     systems["marian"] = marian_step(config)
-    seconds = measure(systems, batches, options.rounds)
-
-    def ratio(slow: str, fast: str) -> float:
-        pairs = zip(seconds[slow], seconds[fast], strict=True)
-        return statistics.median(left / right for left, right in pairs)
-
-    tokens = [sum(len(target) + 1 for _, target in batch) for batch in batches]
-    mean = sum(tokens) / len(tokens)
+    seconds = {
+        name: sum(least) for name, least in measure(systems, batches, options.rounds).items()
+    }
+    tokens = sum(len(target) + 1 for batch in batches for _, target in batch)
     report = {
         "target_tokens_per_second": {
-            name: round(
-                sum(tokens[i % len(tokens)] for i in range(options.rounds)) / sum(seconds[name])
-            )
-            for name in systems
-            if name != "products"
+            name: round(tokens / taken) for name, taken in seconds.items() if name != "products"
         },
-        "orders_over_1x1": {order: round(ratio("1x1", order), 3) for order in ORDERS[1:]},
-        "step_over_products": round(ratio("1x1", "products"), 3),
-        "over_marian": round(ratio("marian", "1x1"), 3),
-        "target_tokens_per_batch": round(mean),
+        "orders_over_1x1": {
+            order: round(seconds["1x1"] / seconds[order], 3) for order in ORDERS[1:]
+        },
+        "step_over_products": round(seconds["1x1"] / seconds["products"], 3),
+        "over_marian": round(seconds["marian"] / seconds["1x1"], 3),
+        "target_tokens_per_batch": round(tokens / len(batches)),
+        "batches": len(batches),
         "rounds": options.rounds,
         "torch": torch.__version__,
     }

@@ -117,6 +117,21 @@ def test_steps_equal_the_whole_target_in_every_layout(
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
+def test_wanted_slots_are_those_of_the_whole_target(
+    norm: str, make_model: MakeModel, random: np.random.Generator
+) -> None:
+    model = make_model("2x2", norm=norm)
+    source = torch.from_numpy(random_source(random, 3, 6, WORDS, padded=True))
+    tokens = torch.from_numpy(random.integers(0, WORDS, (3, 8)))
+    target = (tokens, *order_tensors(model.order, 8))
+    wanted = torch.tensor([0, 5, 7, 9, 20, 23])
+    whole = model.hidden(source, *target).flatten(0, 1)
+    assert_equal(
+        model.hidden(source, *target, wanted).detach().numpy(), whole[wanted].detach().numpy()
+    )
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_sentence_does_not_notice_its_batch(
     norm: str, make_model: MakeModel, random: np.random.Generator
 ) -> None:

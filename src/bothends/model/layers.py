@@ -117,8 +117,8 @@ class FeedForward(nn.Module):
         self.dropout = CheapDropout(config.dropout.activation)
 
     def forward(self, x: Tensor) -> Tensor:
-        # (B, L, D) -> (B * L, D): autograd copies what is changed in place if it is a view
-        inner = self.activation(self.inner(x.flatten(0, 1)))
+        # (..., D) -> (n, D): autograd copies what is changed in place if it is a view
+        inner = self.activation(self.inner(x.reshape(-1, x.shape[-1])))
         outer: Tensor = self.outer(self.dropout(inner))
         return outer.view_as(x)
 
@@ -168,10 +168,18 @@ class DecoderLayer(Layer):
         nothing = keys[:, :, :0]  # (S, H, 0, d): one row per sentence, no slot yet
         return LayerState(nothing, nothing, keys, values)
 
-    def forward(self, x: Tensor, mask: Tensor, memory_mask: Tensor, state: LayerState) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor,
+        memory_mask: Tensor,
+        state: LayerState,
+        wanted: Tensor | None = None,
+    ) -> Tensor:
         """A block (R, Z, D) through the layer; `state` grows by its slots.
 
-        `mask` is (Z, T) over all slots so far, `memory_mask` (S, 1, 1, N) over the source.
+        `mask` is (Z, T) over all slots so far, `memory_mask` (S, 1, 1, N) over the source. With
+        `wanted` (n,), indices into all R * Z slots, the result is theirs alone, (n, D).
         """
         x = self.residual(
             x, self.self_attention_norm, lambda h: self.self_attention(h, mask, state)
@@ -179,4 +187,6 @@ class DecoderLayer(Layer):
         x = self.residual(
             x, self.cross_attention_norm, lambda h: self.cross_attention(h, memory_mask, state)
         )
+        if wanted is not None:
+            x = x.flatten(0, 1).index_select(0, wanted)
         return self.residual(x, self.feed_forward_norm, self.feed_forward)

@@ -124,9 +124,13 @@ class Decoder(nn.Module):
         layers = [layer.start(memory.states) for layer in self.layers]  # type: ignore[operator]
         return DecoderState(memory.mask[:, None, None, :], layers)
 
-    def forward(self, x: Tensor, mask: Tensor, state: DecoderState) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: Tensor, state: DecoderState, wanted: Tensor | None = None
+    ) -> Tensor:
         for layer, layer_state in zip(self.layers, state.layers, strict=True):
-            x = layer(x, mask, state.memory_mask, layer_state)
+            # Slots that nobody wants are still read by others, up to the last layer.
+            last = layer is self.layers[-1]
+            x = layer(x, mask, state.memory_mask, layer_state, wanted if last else None)
         normed: Tensor = self.norm(x)
         return normed
 
@@ -177,11 +181,13 @@ class Transformer(nn.Module):
         positions: Tensor,
         directions: Tensor,
         mask_rows: Tensor,
+        wanted: Tensor | None = None,
     ) -> Tensor:
         """Read one block: tokens (R, Z) -> hidden states (R, Z, D). Advances `state`.
 
         `positions` and `directions` (Z,) are those of the slots being predicted; `mask_rows` (Z, T)
-        says which slots so far they may attend to.
+        says which slots so far they may attend to. With `wanted` (n,), indices into all R * Z
+        slots, the result is (n, D): theirs alone.
         """
         embedding = self.source_embedding if self.config.share_embeddings else self.target_embedding
         encodings = self._encodings(positions, mask_rows.shape[1])
@@ -189,15 +195,24 @@ class Transformer(nn.Module):
             # (Z, D) + (Z, D): added to the positions first, and not to every row
             encodings = encodings + self.direction_embedding(directions)
         x = self._embed(embedding, tokens, encodings)
-        hidden: Tensor = self.decoder(self.dropout(x), mask_rows, state)
+        hidden: Tensor = self.decoder(self.dropout(x), mask_rows, state, wanted)
         return hidden
 
     def hidden(
-        self, source: Tensor, tokens: Tensor, positions: Tensor, directions: Tensor, mask: Tensor
+        self,
+        source: Tensor,
+        tokens: Tensor,
+        positions: Tensor,
+        directions: Tensor,
+        mask: Tensor,
+        wanted: Tensor | None = None,
     ) -> Tensor:
-        """The whole target at once: source (S, N), tokens (S, T), mask (T, T) -> (S, T, D)."""
+        """The whole target at once: source (S, N), tokens (S, T), mask (T, T) -> (S, T, D).
+
+        With `wanted` (n,), indices into all S * T slots, the hidden states (n, D) of these.
+        """
         state = self.start(self.encode(source))
-        return self.step(state, tokens, positions, directions, mask)
+        return self.step(state, tokens, positions, directions, mask, wanted)
 
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         """Matrix (V, D) and bias (V,) of the output layer."""

@@ -53,8 +53,9 @@ class Tensors:
 
 def summed_loss(model: Transformer, batch: Tensors, smoothing: float) -> Tensor:
     """The label-smoothed loss of a micro-batch, summed over its real slots."""
-    hidden = model.hidden(batch.source, batch.tokens, batch.positions, batch.directions, batch.mask)
-    # Only real slots meet the vocabulary: (S, T, D) -> (S * T, D) -> (n, D)
-    real = hidden.flatten(0, 1).index_select(0, batch.slots)
+    # Only real slots meet the last feed-forward layer and the vocabulary: (n, D)
+    real = model.hidden(
+        batch.source, batch.tokens, batch.positions, batch.directions, batch.mask, batch.slots
+    )
     weight, bias = model.output_parameters()
     return smoothed_cross_entropy(real, weight, bias, batch.targets, smoothing)
