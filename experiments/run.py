@@ -1,0 +1,86 @@
+"""Train and judge the models of a table; what is done already is left alone.
+
+    python experiments/run.py main ablation --at-once 2     two trainings at once
+    python experiments/run.py                               every table, one after the other
+    python experiments/run.py main --rows IBDecoder         one row, and the teacher it needs
+    python experiments/run.py --list                        what is done, and what is not
+    python experiments/run.py main --speed                  times the finished models, in turns
+
+Text is in $BOTHENDS_DATA. Stop it at any time, with Ctrl-C, SIGTERM or by force: the same command
+goes on from the last checkpoints. `tables.py` turns what is stored into tables and figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from bothends.errors import BothendsError
+from jobs import Processes, catch_signals, run_jobs
+from speed import measure_speed
+from steps import is_done, jobs_for, updates_done
+from table_file import Model, Table, load_tables, text_folder
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; its exit status."""
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="names or files; else all")
+    parser.add_argument("--rows", nargs="+", default=[], metavar="ROW", help="only these rows")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="models at once")
+    parser.add_argument("--list", action="store_true", help="say what is done; run nothing")
+    parser.add_argument("--speed", action="store_true", help="time the finished models")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="of --speed")
+    options = parser.parse_args(arguments)
+    if options.at_once < 1 or options.rounds < 1:
+        parser.error("--at-once and --rounds take whole numbers from 1 on")
+    try:
+        tables = load_tables(options.tables)
+        if options.list:
+            list_models(tables, options.rows)
+            return 0
+        text_folder()
+        processes = Processes()
+        with catch_signals(processes):
+            if options.speed:
+                failed = measure_speed(tables, options.rounds, processes)
+            else:
+                models = [model for table in tables for model in table.models(options.rows)]
+                failed = run_jobs(jobs_for(models), options.at_once, processes)
+    except BothendsError as error:
+        print(f"run.py: error: {error}", file=sys.stderr)
+        return error.exit_status
+    if processes.signal:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        return 128 + processes.signal
+    for name, reason in failed.items():
+        print(f"not done: {name}: {reason}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def list_models(tables: Sequence[Table], rows: Sequence[str]) -> None:
+    """One line for each model: its state, its name, the tables that it is for."""
+    wanted_by: dict[Model, list[str]] = {}
+    for table in tables:
+        for model in table.models(rows):
+            wanted_by.setdefault(model, []).append(table.name)
+    for model, names in wanted_by.items():
+        print(f"{state_of(model):>18}  {model.name:50}  {', '.join(names)}")
+    done = sum(map(is_done, wanted_by))
+    print(f"{done} of {len(wanted_by)} models are done")
+
+
+def state_of(model: Model) -> str:
+    if is_done(model):
+        return "done"
+    updates = updates_done(model.run)
+    limit = model.recipe().training.updates
+    return f"update {updates}/{limit}" if updates else "not run"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""The speed of a table's finished models, measured together: `bothends bench`, in turns.
+
+Times of different runs do not compare, so there is one measurement for each table and task, in
+`runs/speed/`, made when the machine is quiet; and not one for each model, when it was trained.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobs import Job, Processes, Shell, run_jobs
+from steps import is_done
+from table_file import RUNS, Model, Table, Task
+
+SPEED = RUNS / "speed"
+BATCHES, BEAMS = "1,32", "1,4"
+
+
+def measure_speed(tables: Sequence[Table], rounds: int, processes: Processes) -> dict[str, str]:
+    """Measure all tables, one after the other; what failed, and why."""
+    jobs = []
+    for table in tables:
+        for task in {table.task_of(row).name: table.task_of(row) for row in table.rows}.values():
+            models = [model for model in timed_models(table, task) if is_done(model)]
+            # Without the plain Transformer there is nothing to compare with.
+            if any(model.order == "1x1" for model in models):
+                jobs.append(_job(table, task, models, rounds))
+    return run_jobs(jobs, 1, processes)
+
+
+def timed_models(table: Table, task: Task) -> list[Model]:
+    """Speed does not depend on the seed: one model for each row and data."""
+    return [model for model in table.models() if model.task.name == task.name and model.seed == 1]
+
+
+def report_of(table: Table, task: Task) -> Path:
+    return SPEED / f"{table.name}-{task.name}.json"
+
+
+def _job(table: Table, task: Task, models: Sequence[Model], rounds: int) -> Job:
+    target = report_of(table, task)
+
+    def bench(shell: Shell) -> None:
+        shell.say(f"{len(models)} models, {rounds} rounds")
+        partial = target.with_name(f".{target.name}.partial")
+        shell.bothends(
+            "bench", "--model", *(model.run / "int8" for model in models),
+            "--source", task.file("test", "source"), "--peers", "none",
+            "--batch", BATCHES, "--beam", BEAMS, "--repeat", rounds, "--json", partial,
+        )  # fmt: skip
+        os.replace(partial, target)
+
+    return Job(target.stem, target, bench)

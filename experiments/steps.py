@@ -1,0 +1,317 @@
+"""From a model of a table to its stored result, step by step, as `make` would.
+
+A step is done if what it makes is there and not older than what it is made from; so a stopped
+reproduction goes on where it was, and a model that is trained on has its results made anew. What a
+step makes gets its name when it is complete.
+
+    runs/NAME/                    the run directory of `bothends train`
+        averaged/                 the average of its last checkpoints
+        float32/, int8/           exported models
+        test/float32-beam4.txt    translations of the test set, and .json: their scores
+        test/scores.jsonl         forced scores of the references
+        agreement.json            accuracy on contrastive pairs, where the task has them
+        result.json               all figures, each with its signature
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bothends.evaluation.bench_machine import this_machine
+from bothends.model.directory import CONFIG, write_atomically
+from bothends.shards import MANIFEST
+from bothends.training.recipe import Recipe
+from jobs import Job, Shell
+from table_file import Agreement, Model, text_folder
+
+#: Checkpoints that are averaged.
+AVERAGED = 5
+RESULT = "result.json"
+#: The file of a checkpoint that says how far the training is.
+PROGRESS = "training.json"
+PRECISIONS = ("float32", "int8")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to translate the test set."""
+
+    precision: str
+    beam: int
+    deduplicated: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.precision}-beam{self.beam}{'-dedup' if self.deduplicated else ''}"
+
+
+SETTINGS = (
+    Setting("float32", 4),
+    Setting("float32", 1),
+    Setting("float32", 4, deduplicated=True),
+    Setting("int8", 4),
+    Setting("int8", 1),
+)
+
+
+def jobs_for(models: list[Model]) -> list[Job]:
+    """The jobs of these models, in their order, each after those it needs."""
+    jobs: dict[str, Job] = {}
+    for model in models:
+        _add(model, jobs)
+    return list(jobs.values())
+
+
+def _add(model: Model, jobs: dict[str, Job]) -> None:
+    if model.name in jobs:
+        return
+    raw = model.raw_corpus
+    jobs.setdefault(str(raw), Job(str(raw), raw, lambda shell: prepare_corpus(model, shell)))
+    needs = [str(model.corpus)]
+    if model.data == "distilled" and str(model.corpus) not in jobs:
+        _add(model.teacher, jobs)
+        jobs[str(model.corpus)] = Job(
+            str(model.corpus),
+            model.corpus,
+            lambda shell: distil_corpus(model, shell),
+            (str(raw), model.teacher.name),
+        )
+    if model.init is not None:
+        start = Model(model.task, model.init)
+        _add(start, jobs)
+        needs.append(start.name)
+    jobs[model.name] = Job(
+        model.name, model.run, lambda shell: make_model(model, shell), tuple(needs)
+    )
+
+
+def prepare_corpus(model: Model, shell: Shell) -> None:
+    """The corpus of the task's recipe."""
+    if not (model.raw_corpus / MANIFEST).exists():
+        shell.say("preparing it")
+        text_folder()  # complains if there is none
+        shell.run(model.task.prepare)
+
+
+def distil_corpus(model: Model, shell: Shell) -> None:
+    """What the teacher writes for the training text, as a corpus."""
+    corpus, task, teacher = model.corpus, model.task, model.teacher
+    if (corpus / MANIFEST).exists():
+        return
+    written = corpus.with_name(f"{corpus.name}-text")
+    shell.say(f"{teacher.name} writes it")
+    shell.bothends(
+        "distill", "--teacher", teacher.run / "int8", "--processes", 1,
+        "--source", task.file("train", "source"), "--output", written,
+    )  # fmt: skip
+    shell.bothends(
+        "prepare", "--vocabulary", teacher.run / "averaged", "--output", corpus,
+        "--source", written / "train.source", "--target", written / "train.target",
+        "--valid-source", task.file("valid", "source"),
+        "--valid-target", task.file("valid", "target"),
+        *task.prepare_distilled,
+    )  # fmt: skip
+
+
+def make_model(model: Model, shell: Shell) -> None:
+    """Train, average, export, translate, score; then gather the figures."""
+    run = model.run
+    if not is_trained(model):
+        shell.say("training")
+        shell.bothends("train", model.task.recipe, *model.overrides())
+    averaged = run / "averaged"
+    _make_model_directory(
+        averaged,
+        newest_checkpoint(run) / PROGRESS,
+        lambda output: shell.bothends("average", run, "--last", AVERAGED, "--output", output),
+    )
+    for precision in PRECISIONS:
+        export = partial(
+            shell.bothends, "export", averaged, "--precision", precision, "--no-check", "--output"
+        )
+        _make_model_directory(run / precision, averaged / CONFIG, export)
+    files = [_translate(model, setting, shell) for setting in SETTINGS]
+    files.append(_score(model, shell))
+    if model.task.agreement is not None:
+        files.append(_agree(model, model.task.agreement, shell))
+    if not _is_fresh(run / RESULT, *files):
+        text = json.dumps(gather(model), indent=1, ensure_ascii=False)
+        write_atomically(run / RESULT, f"{text}\n".encode())
+        shell.say(f"done: {run / RESULT}")
+
+
+def is_trained(model: Model) -> bool:
+    """Whether the run is over, and the recipe is the row's. If in doubt, `train` finds out."""
+    recipe = model.recipe()
+    limit = recipe.training.updates
+    if limit is None or updates_done(model.run) < limit:
+        return False
+    try:
+        text = (model.run / "recipe.yaml").read_text(encoding="utf-8")
+        return Recipe.model_validate(yaml.safe_load(text)) == recipe
+    except (OSError, ValueError, yaml.YAMLError):
+        return False
+
+
+def is_done(model: Model) -> bool:
+    """Whether all figures of a model are stored."""
+    return is_trained(model) and (model.run / RESULT).exists()
+
+
+def updates_done(run: Path) -> int:
+    """Updates after which the run has its newest checkpoint."""
+    checkpoints = sorted((run / "checkpoints").glob("update-*"))
+    return int(checkpoints[-1].name.removeprefix("update-")) if checkpoints else 0
+
+
+def newest_checkpoint(run: Path) -> Path:
+    return run / "checkpoints" / f"update-{updates_done(run):08}"
+
+
+def gather(model: Model) -> dict[str, Any]:
+    """Everything that is known of a finished model, each figure with its signature."""
+    recipe, task, machine = model.recipe(), model.task, this_machine()
+    source = task.file("test", "source")
+    facts = {
+        "data": f"{task.text}/{source.name}",
+        "sha256": hashlib.sha256(source.read_bytes()).hexdigest()[:12],
+        "order": model.order,
+        "engine": "onnx",
+        "threads": 1,
+        "bothends": "+".join(filter(None, [machine.bothends, machine.commit])),
+        "onnxruntime": machine.packages.get("onnxruntime"),
+    }
+    evaluations = []
+    for setting in SETTINGS:
+        found = json.loads(_scores_of(model, setting).read_bytes())
+        signature = {**facts, **asdict(setting), "length_penalty": 0.6}
+        evaluations.append(
+            {
+                **asdict(setting),
+                "signature": "|".join(f"{name}:{value}" for name, value in signature.items()),
+                "lines": found["lines"],
+                "bootstrap": found["bootstrap"],
+                "metrics": {
+                    name: {
+                        "score": figure["score"],
+                        "interval": figure["interval"],
+                        "signature": found["signatures"][name],
+                    }
+                    for name, figure in found["systems"][0]["figures"].items()
+                },
+            }
+        )
+    progress = json.loads((newest_checkpoint(model.run) / PROGRESS).read_bytes())
+    described = json.loads((model.run / "averaged" / CONFIG).read_bytes())["provenance"]
+    return {
+        "name": model.name,
+        "order": model.order,
+        "data": model.data,
+        "seed": model.seed,
+        "training": {
+            "updates": progress["update"],
+            "target_tokens": progress["target_tokens"],
+            "seconds": round(progress["seconds"]),
+            "commit": described["commit"],
+            "corpora": described["data"],
+            "versions": described["versions"],
+        },
+        "evaluations": evaluations,
+        "recipe": recipe.dump(),
+    }
+
+
+def _translate(model: Model, setting: Setting, shell: Shell) -> Path:
+    """Translate the test set and score it; the file with the scores."""
+    task, exported = model.task, model.run / setting.precision
+    scores = _scores_of(model, setting)
+    lines = scores.with_suffix(".txt")
+
+    def evaluate(output: Path) -> None:
+        shell.say(f"translating, {setting.name}")
+        shell.bothends(
+            "evaluate", "--model", exported, "--beam", setting.beam, "--threads", 1,
+            *["--dedup"] * setting.deduplicated,
+            "--source", task.file("test", "source"), "--reference", task.file("test", "target"),
+            "--metrics", task.metrics, "--tokenizer", task.tokenizer,
+            "--output", _partial(lines), "--json", output,
+        )  # fmt: skip
+        os.replace(_partial(lines), lines)
+
+    _make_file(scores, exported / CONFIG, evaluate)
+    return scores
+
+
+def _score(model: Model, shell: Shell) -> Path:
+    """The log probabilities of the references, from which perplexity and PMI follow."""
+    task, exported = model.task, model.run / "float32"
+    scores = model.run / "test" / "scores.jsonl"
+
+    def score(output: Path) -> None:
+        shell.bothends(
+            "score", "--model", exported, "--json", "--threads", 1,
+            "--source", task.file("test", "source"), "--target", task.file("test", "target"),
+            output=output,
+        )  # fmt: skip
+
+    _make_file(scores, exported / CONFIG, score)
+    return scores
+
+
+def _agree(model: Model, pairs: Agreement, shell: Shell) -> Path:
+    """How often the right verb is more probable than the wrong one, by distance."""
+    exported, folder = model.run / "float32", text_folder()
+    accuracy = model.run / "agreement.json"
+
+    def agree(output: Path) -> None:
+        shell.say("contrastive pairs")
+        shell.bothends(
+            "agreement", "--model", exported, "--threads", 1, "--json", output,
+            "--source", folder / pairs.source,
+            "--correct", folder / pairs.correct, "--incorrect", folder / pairs.incorrect,
+        )  # fmt: skip
+
+    _make_file(accuracy, exported / CONFIG, agree)
+    return accuracy
+
+
+def _scores_of(model: Model, setting: Setting) -> Path:
+    return model.run / "test" / f"{setting.name}.json"
+
+
+def _make_model_directory(target: Path, source: Path, make: Callable[[Path], None]) -> None:
+    """A model whose description is not older than `source`, or a new one, under its final name."""
+    if _is_fresh(target / CONFIG, source):
+        return
+    new = _partial(target)
+    shutil.rmtree(new, ignore_errors=True)
+    make(new)
+    shutil.rmtree(target, ignore_errors=True)
+    os.rename(new, target)
+
+
+def _make_file(target: Path, source: Path, make: Callable[[Path], None]) -> None:
+    if not _is_fresh(target, source):
+        target.parent.mkdir(exist_ok=True)
+        make(_partial(target))
+        os.replace(_partial(target), target)
+
+
+def _is_fresh(target: Path, *sources: Path) -> bool:
+    if not target.exists():
+        return False
+    return target.stat().st_mtime >= max(source.stat().st_mtime for source in sources)
+
+
+def _partial(target: Path) -> Path:
+    return target.with_name(f".{target.name}.partial")

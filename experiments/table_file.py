@@ -1,0 +1,271 @@
+"""Tables as data: which models a table compares, and where each of them is kept.
+
+    experiments/tasks/TASK.yaml     a recipe, its text, the metrics of its test set
+    experiments/tables/TABLE.yaml   rows: an order and what else differs from the recipe
+
+A model is named after all that makes it: recipe, order, data, changed settings, seed. So a model
+that stands in several tables is trained once, and a run of `bothends train RECIPE order=2x1` is one
+of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError
+
+from bothends.errors import BothendsError, UsageError, nearest
+from bothends.model.config import Strict
+from bothends.model.directory import first_problem
+from bothends.training.recipe import Order, Recipe
+from bothends.training.recipe_file import load_recipe
+
+TABLES = Path("experiments/tables")
+RUNS = Path("runs")
+DATA = RUNS / "data"
+#: The environment variable that names the folder of text.
+DATA_VARIABLE = "BOTHENDS_DATA"
+
+Data = Literal["raw", "distilled"]
+
+
+class Agreement(Strict):
+    """A contrastive test set, below the folder of text."""
+
+    source: str
+    correct: str
+    incorrect: str
+
+
+class Task(Strict):
+    """What is learned, and what it is judged by. Text is `$BOTHENDS_DATA/TEXT/SPLIT.SIDE`."""
+
+    name: str
+    recipe: Path
+    text: str
+    source: str
+    target: str
+    #: the command that prepares the corpus of the recipe
+    prepare: tuple[str, ...]
+    #: options of `bothends prepare` for what a teacher wrote
+    prepare_distilled: tuple[str, ...] = ()
+    #: the metric that stands for quality in tables, and all that are computed
+    metric: str = "bleu"
+    metrics: str = "bleu,chrf,otem,repetition,length"
+    tokenizer: str = "13a"
+    agreement: Agreement | None = None
+
+    def file(self, split: str, side: Literal["source", "target"]) -> Path:
+        """A file of text."""
+        return text_folder() / self.text / f"{split}.{getattr(self, side)}"
+
+
+class Paper(Strict):
+    """What the paper reports in the place of a row, at one beam."""
+
+    raw: float | None = None
+    distilled: float | None = None
+    latency: float | None = None
+    speedup: float | None = None
+
+
+class Row(Strict):
+    """A line of a table: one to several trainings."""
+
+    name: str
+    order: Order
+    #: else the table's
+    task: Task | None = None
+    data: tuple[Data, ...] | None = None
+    #: what differs from the recipe, by dotted keys
+    settings: dict[str, Any] = Field(default_factory=dict)
+    seeds: tuple[int, ...] = (1,)
+    #: the order of the raw model whose weights it begins with; else random ones
+    init: Order | None = None
+    #: by beam
+    paper: dict[int, Paper] = Field(default_factory=dict)
+    paper_training: float | None = None
+
+
+class Table(Strict):
+    """Rows, and the columns that `tables.py` shows of them."""
+
+    name: str
+    title: str
+    #: lines of text below the table
+    note: str = ""
+    task: Task | None = None
+    data: tuple[Data, ...] = ("raw",)
+    beams: tuple[int, ...] = (4,)
+    columns: tuple[str, ...] = Field(min_length=1)
+    #: name of the row that differences are taken from
+    baseline: str | None = None
+    rows: tuple[Row, ...] = Field(min_length=1)
+
+    def task_of(self, row: Row) -> Task:
+        task = row.task or self.task
+        assert task is not None, "checked when the table was read"
+        return task
+
+    def models_of(self, row: Row, data: Data) -> list[Model]:
+        """The trainings of a row on this data, one for each seed; none if it has no such data."""
+        if data not in (row.data or self.data):
+            return []
+        task, order, init = self.task_of(row), str(row.order), row.init
+        settings = tuple(f"{key}={_spell(value)}" for key, value in row.settings.items())
+        start = None if init is None else str(init)
+        return [Model(task, order, data, settings, seed, start) for seed in row.seeds]
+
+    def models(self, names: Iterable[str] = ()) -> list[Model]:
+        """All trainings, or those of the rows that are named; raw ones, as teachers are, first."""
+        wanted = set(names)
+        known = {row.name for row in self.rows}
+        for name in wanted - known:
+            raise UsageError(f"{self.name}: has no row {name!r}; {nearest(name, known)}")
+        rows = [row for row in self.rows if not wanted or row.name in wanted]
+        kinds: tuple[Data, ...] = ("raw", "distilled")
+        found = [model for data in kinds for row in rows for model in self.models_of(row, data)]
+        return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class Model:
+    """One training, and where it is kept."""
+
+    task: Task
+    order: str
+    data: Data = "raw"
+    settings: tuple[str, ...] = ()
+    seed: int = 1
+    init: str | None = None
+
+    # A task is no value to hash; all the rest follows from the name.
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @property
+    def name(self) -> str:
+        parts = [f"{self.task.recipe.stem}-{self.order}"]
+        if self.data != "raw":
+            parts.append(self.data)
+        for setting in self.settings:
+            key, _, value = setting.partition("=")
+            parts.append(f"{key.rpartition('.')[2].replace('_', '-')}-{value}")
+        if self.init is not None:
+            parts.append(f"from-{self.init}")
+        if self.seed != 1:
+            parts.append(f"seed-{self.seed}")
+        return "-".join(parts)
+
+    @property
+    def run(self) -> Path:
+        """Its run directory."""
+        return RUNS / self.name
+
+    @property
+    def corpus(self) -> Path:
+        """The prepared corpus that it learns from."""
+        path = self.raw_corpus
+        return path if self.data == "raw" else path.with_name(f"{path.name}-{self.data}")
+
+    @property
+    def raw_corpus(self) -> Path:
+        return load_recipe(self.task.recipe).data.prepared[0].path
+
+    @property
+    def teacher(self) -> Model:
+        """Whose translations it learns from if it is distilled: the plain Transformer."""
+        return Model(self.task, "1x1")
+
+    def overrides(self) -> list[str]:
+        """What `bothends train RECIPE` has to be told."""
+        changes = [f"order={self.order}", f"run={self.run}", *self.settings]
+        if self.data != "raw":
+            changes.append(f"data.prepared={self.corpus}")
+        if self.seed != 1:
+            changes.append(f"seed={self.seed}")
+        if self.init is not None:
+            changes.append(f"init={Model(self.task, self.init).run / 'averaged'}")
+        return changes
+
+    def recipe(self) -> Recipe:
+        return load_recipe(self.task.recipe, self.overrides())
+
+
+def load_tables(names: Sequence[str]) -> list[Table]:
+    """Tables by name or path; all of them, in the order of their names, where none is named."""
+    if not names:
+        return [load_table(path) for path in sorted(TABLES.glob("*.yaml"))]
+    return [load_table(_find(name)) for name in names]
+
+
+def load_table(path: Path) -> Table:
+    """Read a table; its tasks are in the folder `tasks` next to its own."""
+    tasks = path.parent.parent / "tasks"
+
+    def with_task(content: dict[str, Any]) -> dict[str, Any]:
+        task = content.get("task")
+        return content if task is None else {**content, "task": load_task(tasks / f"{task}.yaml")}
+
+    content = with_task(_read(path))
+    rows = content.get("rows")
+    if isinstance(rows, list):
+        content["rows"] = [with_task(row) if isinstance(row, dict) else row for row in rows]
+    try:
+        table = Table.model_validate({"name": path.stem, **content})
+    except ValidationError as error:
+        raise UsageError(f"{path}: {first_problem(error)}") from None
+    for row in table.rows:
+        if row.task is None and table.task is None:
+            raise UsageError(f"{path}: row {row.name!r} has no task, and neither has the table")
+    for model in table.models():
+        model.recipe()  # a misspelled setting is an error now, and not after hours of training
+    return table
+
+
+def load_task(path: Path) -> Task:
+    try:
+        return Task.model_validate({"name": path.stem, **_read(path)})
+    except ValidationError as error:
+        raise UsageError(f"{path}: {first_problem(error)}") from None
+
+
+def text_folder() -> Path:
+    folder = os.environ.get(DATA_VARIABLE)
+    if not folder:
+        raise BothendsError(
+            f"set {DATA_VARIABLE} to the folder of text: it holds multi30k/train.en"
+        )
+    return Path(folder)
+
+
+def _find(name: str) -> Path:
+    """`main` is `experiments/tables/1-main.yaml`; a path is itself."""
+    if name.endswith(".yaml"):
+        return Path(name)
+    known = {path.stem.partition("-")[2]: path for path in sorted(TABLES.glob("*.yaml"))}
+    known |= {path.stem: path for path in known.values()}
+    if name not in known:
+        raise UsageError(f"no table {name!r}; {nearest(name, known)}")
+    return known[name]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: expected keys and values, as in `title: ...`")
+    return content
+
+
+def _spell(value: Any) -> str:
+    return yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()

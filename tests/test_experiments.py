@@ -1,0 +1,317 @@
+"""`experiments/run.py`: it makes what is missing, only that, and can be stopped at any time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import bothends.training.loop
+from bothends.cli import run as run_command
+from bothends.errors import BothendsError, UsageError
+from corpus_data import make_sentences, write_lines
+from training_data import TINY
+
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+sys.path.insert(0, str(EXPERIMENTS))
+jobs, steps, table_file = map(import_module, ("jobs", "steps", "table_file"))
+
+TASK = {
+    "recipe": "tiny.yaml",
+    "text": "toy",
+    "source": "in",
+    "target": "out",
+    "prepare": ["bothends", "prepare", "--vocabulary-size", "300", "--output", "runs/data/tiny"]
+    + [part for split in ("", "valid-") for side, name in (("source", "in"), ("target", "out"))
+       for part in (f"--{split}{side}", f"text/toy/{'valid' if split else 'train'}.{name}")],
+    "metrics": "bleu,length",
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in: text, a recipe, a task, and a table of two rows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BOTHENDS_DATA", str(tmp_path / "text"))
+    text = tmp_path / "text" / "toy"
+    text.mkdir(parents=True)
+    for seed, (split, count) in enumerate({"train": 120, "valid": 8, "test": 6}.items()):
+        lines = make_sentences(count, seed, words=40)
+        write_lines(text / f"{split}.in", lines)
+        write_lines(text / f"{split}.out", [" ".join(reversed(line.split())) for line in lines])
+    write_recipe()
+    write_yaml("tasks/toy.yaml", TASK)
+    rows = [{"name": "plain", "order": "1x1"}, {"name": "ends", "order": "2x1"}]
+    write_table(rows)
+    return tmp_path
+
+
+def write_recipe(**training: Any) -> None:
+    content = {
+        **TINY,
+        "data": {"prepared": "runs/data/tiny"},
+        "training": training or {"updates": 6},
+    }
+    write_yaml("tiny.yaml", {**content, "checkpoints": {"every": 1, "keep": 5}})
+
+
+def write_table(rows: list[dict[str, Any]], **content: Any) -> Path:
+    table = {"title": "A table", "task": "toy", "columns": ["order", "raw"], "rows": rows}
+    return write_yaml("tables/toy.yaml", {**table, **content})
+
+
+def write_yaml(name: str, content: Any) -> Path:
+    path = Path(name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return path
+
+
+def load(names: tuple[str, ...] = ()) -> list[Any]:
+    models: list[Any] = table_file.load_table(Path("tables/toy.yaml")).models(names)
+    return models
+
+
+class InThisProcess:
+    """Runs the commands of a job here: a process for each would take a second to start."""
+
+    def __init__(self) -> None:
+        self.commands: list[str] = []
+
+    def bothends(self, *arguments: Any, output: Path | None = None) -> None:
+        self.commands.append(arguments[0])
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+            status = run_command([str(argument) for argument in arguments])
+        if output is not None:
+            output.write_text(printed.getvalue(), encoding="utf-8")
+        assert status == 0, arguments
+
+    def run(self, command: list[str]) -> None:
+        self.bothends(*command[1:])
+
+    def say(self, text: str) -> None: ...
+
+
+def make(models: list[Any]) -> list[str]:
+    """Run all jobs of some models; the commands that it took."""
+    shell = InThisProcess()
+    for job in steps.jobs_for(models):
+        job.work(shell)
+    return shell.commands
+
+
+ALL_STEPS = ["train", "average", "export", "export", *["evaluate"] * 5, "score"]
+
+
+def test_a_model_is_made_once_and_stored_with_signatures(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bothends.training.loop, "draw_curves", lambda log: log)
+    plain, ends = load()
+    assert make([plain, ends]) == ["prepare", *ALL_STEPS, *ALL_STEPS]
+    assert make([plain, ends]) == []
+    result = json.loads(Path("runs/tiny-2x1/result.json").read_bytes())
+    assert result["name"] == "tiny-2x1"
+    assert result["training"]["updates"] == 6
+    settings = [(each["precision"], each["beam"]) for each in result["evaluations"]]
+    assert settings == [("float32", 4), ("float32", 1), ("float32", 4), ("int8", 4), ("int8", 1)]
+    greedy = result["evaluations"][1]
+    for part in ("data:toy/test.in|", "|order:2x1|", "|engine:onnx|", "|beam:1|", "|threads:1|"):
+        assert part in greedy["signature"]
+    assert greedy["metrics"]["bleu"].keys() == {"score", "interval", "signature"}
+    scores = Path("runs/tiny-2x1/test/scores.jsonl").read_text().splitlines()
+    assert len(scores) == greedy["lines"] == 6
+
+    # What is missing is made again, and what depends on it; nothing else.
+    Path("runs/tiny-2x1/test/int8-beam1.json").unlink()
+    assert make([plain, ends]) == ["evaluate"]
+    write_recipe(updates=7)
+    assert make(load(("ends",))) == ALL_STEPS
+    assert json.loads(Path("runs/tiny-2x1/result.json").read_bytes())["training"]["updates"] == 7
+
+
+def test_a_run_of_the_train_command_is_recognised(folder: Path) -> None:
+    (model,) = load(("ends",))
+    shell = InThisProcess()
+    shell.run(TASK["prepare"])  # type: ignore[arg-type]
+    assert not steps.is_trained(model)
+    shell.bothends("train", "tiny.yaml", "order=2x1")
+    assert steps.is_trained(model)
+    assert not steps.is_done(model)
+    write_recipe(updates=6, minutes=600)  # another recipe: let `train` decide
+    assert not steps.is_trained(load(("ends",))[0])
+
+
+def test_models_are_named_after_all_that_makes_them(folder: Path) -> None:
+    row = {"name": "x", "order": "2x2", "data": ["raw", "distilled"], "seeds": [1, 2]}
+    write_table([{**row, "settings": {"model.decoder_layers": 1}, "init": "1x1"}])
+    names = ["tiny-2x2-decoder-layers-1-from-1x1", "tiny-2x2-distilled-decoder-layers-1-from-1x1"]
+    models = load()
+    assert [model.name for model in models] == [
+        names[0], f"{names[0]}-seed-2", names[1], f"{names[1]}-seed-2"
+    ]  # fmt: skip
+    recipe = models[-1].recipe()
+    assert (str(recipe.order), recipe.seed, recipe.model.decoder_layers) == ("2x2", 2, 1)
+    assert recipe.data.prepared[0].path == Path("runs/data/tiny-distilled")
+    assert recipe.init == Path("runs/tiny-1x1/averaged")
+
+
+def test_a_distilled_model_comes_after_its_teacher(folder: Path) -> None:
+    write_table([{"name": "ends", "order": "2x1"}], data=["distilled"])
+    found = {job.name: job.needs for job in steps.jobs_for(load())}
+    assert list(found) == [
+        "runs/data/tiny",
+        "tiny-1x1",
+        "runs/data/tiny-distilled",
+        "tiny-2x1-distilled",
+    ]
+    assert found["runs/data/tiny-distilled"] == ("runs/data/tiny", "tiny-1x1")
+    assert found["tiny-2x1-distilled"] == ("runs/data/tiny-distilled",)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"columns": []}, "columns"),
+        ({"task": None}, "row 'plain' has no task"),
+        ({"rows": [{"name": "x", "order": "3x1"}]}, "rows.0.order"),
+        (
+            {"rows": [{"name": "x", "order": "1x1", "settings": {"model.layers": 1}}]},
+            "model.layers",
+        ),
+    ],
+)
+def test_a_mistake_in_a_table_is_one_line(
+    folder: Path, change: dict[str, Any], message: str
+) -> None:
+    write_table([{"name": "plain", "order": "1x1"}])
+    path = Path("tables/toy.yaml")
+    write_yaml(str(path), {**yaml.safe_load(path.read_text()), **change})
+    with pytest.raises(UsageError, match=message) as raised:
+        table_file.load_table(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_unknown_rows_and_tables_are_errors(folder: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean plain"):
+        load(("plan",))
+    with pytest.raises(UsageError, match="no table 'tou'"):
+        table_file.load_tables(["tou"])
+
+
+def job(name: str, work: Callable[[Any], None], *needs: str) -> Any:
+    return jobs.Job(name, Path(name), work, needs)
+
+
+def fail(_shell: Any) -> None:
+    raise BothendsError("no luck")
+
+
+def test_jobs_wait_for_what_they_need_and_a_failure_stops_no_others(folder: Path) -> None:
+    order: list[str] = []
+    found = jobs.run_jobs(
+        [
+            job("broken", fail),
+            job("late", lambda shell: order.append("late"), "early"),
+            job("early", lambda shell: order.append("early")),
+            job("hopeless", lambda shell: order.append("hopeless"), "broken"),
+        ],
+        2,
+        jobs.Processes(),
+    )
+    assert order == ["early", "late"]
+    assert found == {"broken": "no luck", "hopeless": "needs broken"}
+
+
+def meet(barrier: threading.Barrier) -> None:
+    barrier.wait()
+
+
+def test_jobs_run_side_by_side(folder: Path) -> None:
+    both = threading.Barrier(2, timeout=60)
+    found = jobs.run_jobs(
+        [job(name, lambda shell: meet(both)) for name in "ab"], 2, jobs.Processes()
+    )
+    assert found == {}
+
+
+def test_a_failed_command_says_its_last_line(folder: Path) -> None:
+    def work(shell: Any) -> None:
+        shell.run([sys.executable, "-c", "import sys; print('before'); sys.exit('the reason')"])
+
+    found = jobs.run_jobs([job("x", work)], 1, jobs.Processes())
+    assert found == {"x": "the reason (all of it: x.log)"}
+    assert "before" in Path("x.log").read_text()
+
+
+def test_a_job_stays_locked_while_its_process_lives(folder: Path) -> None:
+    """Even if the runner was killed: its training goes on, and must have no rival."""
+    sleep = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+    runner = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(EXPERIMENTS)!r})
+from jobs import Job, Processes, run_jobs
+run = lambda shell: shell.run([sys.executable, "-c", {sleep!r}])
+run_jobs([Job("x", Path("x"), run)], 1, Processes())
+"""
+    with subprocess.Popen([sys.executable, "-c", runner]) as process:
+        pid = int(wait_for(lambda: Path("pid").exists() and Path("pid").read_text()))
+        process.kill()
+    try:
+        found = jobs.run_jobs([job("x", lambda shell: None)], 1, jobs.Processes())
+        assert found == {"x": "another process is at work on x"}
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not jobs.run_jobs([job("x", lambda shell: None)], 1, jobs.Processes()))
+
+
+def test_a_stopped_reproduction_goes_on(folder: Path) -> None:
+    write_recipe(updates=100_000)  # hours: it does not end before it is stopped
+    (model,) = load(("ends",))
+    command = [sys.executable, str(EXPERIMENTS / "run.py"), "tables/toy.yaml", "--rows", "ends"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(lambda: steps.updates_done(model.run) or process.poll() is not None)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    assert "goes on from here" in errors
+    with open("runs/.tiny-2x1.lock", "rb") as lock:  # the training has left
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    updates = steps.updates_done(model.run)
+    assert updates > 0
+    write_recipe(updates=updates + 6)
+    (model,) = load(("ends",))
+    assert make([model])[0] == "train"
+    log = [json.loads(line) for line in (model.run / "log.jsonl").read_text().splitlines()]
+    trained = [record["update"] for record in log if record["kind"] == "training"]
+    assert trained == sorted(set(trained))
+    assert trained[-1] == updates + 6
+    assert steps.is_done(model)
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 120) -> Any:
+    """What a condition gives once it holds."""
+    until = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.02)
+    return found
