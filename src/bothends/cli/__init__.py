@@ -16,6 +16,7 @@ import typer
 from bothends import __version__
 from bothends.cli.average import average
 from bothends.cli.bench import bench
+from bothends.cli.chain import chain
 from bothends.cli.distill import distill
 from bothends.cli.evaluate import evaluate
 from bothends.cli.export import export
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 app.command()(average)
 app.command(cls=SeveralValues)(bench)
+app.command()(chain)
 app.command(cls=SeveralValues)(distill)
 app.command(cls=SeveralValues)(evaluate)
 app.command()(export)

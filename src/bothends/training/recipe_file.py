@@ -20,18 +20,12 @@ from bothends.training.recipe import Recipe
 
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe in a YAML file with `key=value` overrides, whose values are YAML too."""
-    content = _read(Path(path))
+    content = read_yaml(Path(path))
     places = dict.fromkeys(_leaves(content), str(path))
     for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals:
-            raise UsageError(f"{override!r}: expected KEY=VALUE, such as model.decoder_layers=2")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise UsageError(f"{override!r}: the value is not YAML") from None
+        key, value = parse_override(override)
         _check_keys({key: None}, "override")
-        _set(content, key.split("."), value)
+        set_key(content, key.split("."), value)
         places[key] = "override"
     _check_keys(content, str(path))
     try:
@@ -47,7 +41,19 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     return recipe
 
 
-def _read(path: Path) -> dict[str, Any]:
+def parse_override(override: str) -> tuple[str, Any]:
+    """Dotted key and value of `key=value`."""
+    key, equals, text = override.partition("=")
+    if not equals:
+        raise UsageError(f"{override!r}: expected KEY=VALUE, such as model.decoder_layers=2")
+    try:
+        return key, yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise UsageError(f"{override!r}: the value is not YAML") from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The keys and values of a file, not checked yet."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -64,7 +70,8 @@ def _read(path: Path) -> dict[str, Any]:
     return content
 
 
-def _set(content: dict[str, Any], keys: list[str], value: Any) -> None:
+def set_key(content: dict[str, Any], keys: list[str], value: Any) -> None:
+    """Set a nested key, making the sections that it is in."""
     for key in keys[:-1]:
         inner = content.get(key)
         if not isinstance(inner, dict):

@@ -1,0 +1,131 @@
+"""A chain's recipe: which text, which teacher, which students, what to measure.
+
+Models are described by training recipes, named here and changed by dotted keys under `set`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
+
+from bothends.distillation.filters import PairFilters
+from bothends.engines.loading import Precision
+from bothends.errors import UsageError, nearest
+from bothends.model.config import Strict
+from bothends.model.directory import first_problem
+from bothends.training.recipe import Order
+from bothends.training.recipe_file import parse_override, read_yaml, set_key
+
+
+def _expanded(path: Path) -> Path:
+    """`$BOTHENDS_DATA/train.en` with the variable's value."""
+    text = os.path.expandvars(path)
+    if "$" in text:
+        raise ValueError(f"{path}: the environment does not have this variable")
+    return Path(text)
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Text = Annotated[Path, AfterValidator(_expanded)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=1)]
+
+
+class Corpus(Strict):
+    """The original text, and how `bothends prepare` treats it and the distilled one."""
+
+    source: Texts
+    target: Texts
+    valid_source: Texts
+    valid_target: Texts
+    vocabulary_size: int | None = None
+    max_length: int = 256
+    max_ratio: float = 9.0
+    drop_duplicates: bool = False
+
+
+class Training(Strict):
+    """A model that is trained, averaged and exported."""
+
+    #: a recipe of `bothends train`, next to the chain's file
+    recipe: Path
+    #: settings of it to change, by dotted keys
+    set: dict[str, Any] = Field(default_factory=dict)
+    #: checkpoints that are averaged, the last ones
+    average: int = Field(5, ge=1)
+    precision: Precision = "int8"
+
+
+class Student(Training):
+    """A model that learns from the teacher's translations."""
+
+    order: Order
+    #: begin with the teacher's weights, and not with random ones
+    from_teacher: bool = True
+    #: how often an epoch reads the original pairs besides the distilled ones
+    references: int = Field(0, ge=0)
+
+
+class Distilling(PairFilters):
+    """How the teacher translates, and which of its translations are left out."""
+
+    beam: int = Field(4, ge=1)
+    length_penalty: float = Field(0.6, ge=0)
+
+
+class Evaluation(Strict):
+    """What all models translate at the end."""
+
+    source: Text
+    reference: Text
+    beams: tuple[int, ...] = (4, 1)
+
+
+class ChainRecipe(Strict):
+    """All settings of a chain."""
+
+    #: where everything goes
+    directory: Path
+    corpus: Corpus
+    teacher: Training
+    distill: Distilling = Distilling()
+    students: dict[str, Student] = Field(min_length=1)
+    evaluation: Evaluation
+    #: that share a training or a distillation
+    processes: int = Field(1, ge=1)
+
+
+def load_chain(path: Path, overrides: Sequence[str] = ()) -> ChainRecipe:
+    """The chain's recipe in a YAML file, with `key=value` overrides."""
+    content = read_yaml(path)
+    for override in overrides:
+        key, value = parse_override(override)
+        set_key(content, key.split("."), value)
+    try:
+        return ChainRecipe.model_validate(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        if problem["type"] == "extra_forbidden":
+            *place, key = map(str, problem["loc"])
+            known = _known(ChainRecipe, place)
+            raise UsageError(
+                f"{path}: unknown key {'.'.join([*place, key])!r}; {nearest(key, known)}"
+            ) from None
+        raise UsageError(f"{path}: {first_problem(error)}") from None
+
+
+def _known(section: type[BaseModel], place: Sequence[str]) -> list[str]:
+    """The keys of the section at a place."""
+    for key in place:
+        inner = Student if section is ChainRecipe and key == "students" else None
+        field = section.model_fields.get(key)
+        annotation = inner or (field and field.annotation)
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            section = annotation
+    return list(section.model_fields)

@@ -1,0 +1,247 @@
+"""From a chain's recipe to its stages: commands of this tool, each with one output."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bothends.chain.recipe import ChainRecipe, Corpus, Student, Training
+from bothends.errors import UsageError
+from bothends.model.directory import CONFIG
+from bothends.shards import MANIFEST
+from bothends.training.recipe import Recipe
+from bothends.training.recipe_file import load_recipe
+
+EVALUATION = "evaluation.json"
+
+#: Settings of a training recipe that do not change what is learned.
+_HARMLESS = ("threads", "device", "log_every", "tensorboard", "run")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A command with its output."""
+
+    name: str
+    #: arguments of `bothends` that write to a directory
+    arguments: Callable[[Path], list[str]]
+    output: Path
+    #: what is in the output when it is complete
+    proof: str
+    #: all that decides what the output is, besides the outputs of other stages
+    settings: Mapping[str, Any]
+    #: names of the stages whose outputs it reads
+    needs: tuple[str, ...] = ()
+    #: the command goes on by itself where it was interrupted; others begin again
+    resumes: bool = False
+    #: more than one: the command is run by torchrun
+    processes: int = 1
+    #: arguments that change nothing but speed
+    harmless: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """As a user would type it."""
+        program = "bothends"
+        if self.processes > 1:
+            program = f"torchrun --standalone --nproc-per-node {self.processes} -m bothends"
+        return f"{program} {shlex.join([*self.arguments(self.output), *self.harmless])}"
+
+
+def stages_of(chain: ChainRecipe, place: Path) -> list[Stage]:
+    """All stages in the order in which they run; `place` is where training recipes are."""
+    for name in chain.students:
+        if name == "teacher" or not name.replace("-", "").replace("_", "").isalnum():
+            raise UsageError(f"students.{name}: expected a name such as 2x1, of letters and digits")
+    return list(_stages(chain, place))
+
+
+def _stages(chain: ChainRecipe, place: Path) -> Iterator[Stage]:
+    directory = chain.directory
+    teacher = _recipe(chain.teacher, place, {"run": str(directory / "teacher")})
+    prepared = teacher.recipe.data.prepared[0].path
+    if len(teacher.recipe.data.prepared) > 1:
+        raise UsageError(f"{place / chain.teacher.recipe}: a chain's teacher learns of one corpus")
+    yield _prepare("prepare", chain.corpus, prepared)
+    yield from _train("teacher", chain, chain.teacher, teacher, ("prepare",))
+    averaged, exported = directory / "teacher-averaged", directory / "teacher-exported"
+
+    distilled = directory / "distilled"
+    distill = {**chain.distill.model_dump(), "source": chain.corpus.source}
+    yield Stage(
+        "distill",
+        lambda output: ["distill", *_flags({"teacher": exported, **distill, "output": output})],
+        distilled,
+        MANIFEST,
+        _plain(distill),
+        ("teacher-export",),
+        resumes=True,
+        harmless=("--processes", str(chain.processes)),
+    )
+    text = chain.corpus.model_copy(
+        update={
+            "source": (distilled / "train.source",),
+            "target": (distilled / "train.target",),
+            "vocabulary_size": None,
+        }
+    )
+    corpus = directory / "distilled-prepared"
+    yield _prepare("prepare-distilled", text, corpus, averaged, ("distill", "teacher-average"))
+
+    for name, student in chain.students.items():
+        recipe = _recipe(student, place, _student_settings(directory / name, student, prepared))
+        needs = ["prepare-distilled"]
+        needs += ["teacher-average"] * student.from_teacher + ["prepare"] * bool(student.references)
+        yield from _train(name, chain, student, recipe, tuple(needs))
+
+    names = ["teacher", *chain.students]
+    for beam in chain.evaluation.beams:
+        yield _evaluate(chain, names, beam)
+
+
+@dataclass(frozen=True)
+class _TrainingRecipe:
+    """A training recipe and how the command line spells it."""
+
+    recipe: Recipe
+    arguments: tuple[str, ...]
+
+
+def _recipe(training: Training, place: Path, given: Mapping[str, Any]) -> _TrainingRecipe:
+    """The recipe of a model with what the chain gives it, which its own settings may change."""
+    path = place / training.recipe
+    settings = {**given, **dict(_dotted(training.set))}
+    overrides = [f"{key}={_spell(value)}" for key, value in settings.items()]
+    return _TrainingRecipe(load_recipe(path, overrides), (str(path), *overrides))
+
+
+def _student_settings(run: Path, student: Student, prepared: Path) -> dict[str, Any]:
+    directory = run.parent
+    corpora: list[Any] = [str(directory / "distilled-prepared")]
+    if student.references:
+        corpora.append({"path": str(prepared), "repeat": student.references})
+    settings = {"order": str(student.order), "data.prepared": corpora, "run": str(run)}
+    if student.from_teacher:
+        settings["init"] = str(directory / "teacher-averaged")
+    return settings
+
+
+def _train(
+    name: str,
+    chain: ChainRecipe,
+    training: Training,
+    recipe: _TrainingRecipe,
+    needs: tuple[str, ...],
+) -> Iterator[Stage]:
+    """Train, average, export."""
+    run = recipe.recipe.run
+    assert run is not None  # `load_recipe` names one
+    averaged, exported = (chain.directory / f"{name}-{what}" for what in ("averaged", "exported"))
+    settings = {key: value for key, value in recipe.recipe.dump().items() if key not in _HARMLESS}
+    yield Stage(
+        f"{name}-train",
+        lambda _: ["train", *recipe.arguments],
+        run,
+        "last",
+        settings,
+        needs,
+        resumes=True,
+        processes=chain.processes,
+    )
+    average = {"last": training.average}
+    yield Stage(
+        f"{name}-average",
+        lambda output: ["average", str(run), *_flags({**average, "output": output})],
+        averaged,
+        CONFIG,
+        average,
+        (f"{name}-train",),
+    )
+    export = {"precision": training.precision}
+    sample = {"sample": chain.evaluation.source, "reference": chain.evaluation.reference}
+    yield Stage(
+        f"{name}-export",
+        lambda output: ["export", str(averaged), *_flags({**export, **sample, "output": output})],
+        exported,
+        CONFIG,
+        export,
+        (f"{name}-average",),
+    )
+
+
+def _prepare(
+    name: str,
+    corpus: Corpus,
+    output: Path,
+    vocabulary: Path | None = None,
+    needs: tuple[str, ...] = (),
+) -> Stage:
+    options = {**corpus.model_dump(), "vocabulary": vocabulary}
+    return Stage(
+        name,
+        lambda output: ["prepare", *_flags({**options, "output": output})],
+        output,
+        MANIFEST,
+        _plain(options),
+        needs,
+    )
+
+
+def _evaluate(chain: ChainRecipe, names: list[str], beam: int) -> Stage:
+    models = [chain.directory / f"{name}-exported" for name in names]
+    options = {
+        "model": models,
+        "source": chain.evaluation.source,
+        "reference": chain.evaluation.reference,
+        "beam": beam,
+    }
+
+    def arguments(output: Path) -> list[str]:
+        files = {"output": [output / f"{name}.txt" for name in names], "json": output / EVALUATION}
+        return ["evaluate", *_flags({**options, **files})]
+
+    return Stage(
+        f"evaluate-beam-{beam}",
+        arguments,
+        chain.directory / f"evaluation-beam-{beam}",
+        EVALUATION,
+        _plain(options),
+        tuple(f"{name}-export" for name in names),
+    )
+
+
+def _flags(options: Mapping[str, Any]) -> list[str]:
+    """Options as the command line has them; what is None or False is left out."""
+    arguments: list[str] = []
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            arguments.append(flag)
+        elif isinstance(value, (list, tuple)):
+            arguments += [flag, *map(str, value)]
+        elif value is not None and value is not False:
+            arguments += [flag, str(value)]
+    return arguments
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as JSON has them."""
+    plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=str))
+    return plain
+
+
+def _dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """`{a: {b: 1}}` as `a.b`, 1: both spellings may stand under `set`."""
+    for key, value in settings.items():
+        if isinstance(value, dict) and value:
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _spell(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
