@@ -51,7 +51,7 @@ class StepArrays:
         binding: Binding,
         block: tuple[int, int, int],
         words: tuple[int, int],
-        heads: tuple[int, int],
+        head_width: int,
     ) -> None:
         block_size, rows, sentences = block
         count = block_size * rows * sentences
@@ -68,7 +68,7 @@ class StepArrays:
         binding.input("tokens", self.tokens.reshape(block_size, -1))
         binding.input("positions", self.positions[:, None])
         binding.input("new_entries", self.new_entries[:, None])
-        binding.input("query_shape", np.array([block_size * rows, sentences, *heads]))
+        binding.input("query_shape", np.array([block_size * rows, sentences, -1, head_width]))
         binding.input("k", np.array([best]))
         binding.input("targets", self.targets)
         for name in ("logprobs", "ids", "target_logprobs"):

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bothends.engines.onnx_binding import Binding, StepArrays
-from bothends.engines.onnx_state import EVERYTHING, Float32Array, OnnxState, additive
+from bothends.engines.onnx_memory import Float32Array, Memory, Pool
+from bothends.engines.onnx_state import EVERYTHING, OnnxState, additive
 from bothends.engines.protocol import FloatArray, TopK
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
@@ -39,6 +40,7 @@ class OnnxEngine:
         self._encoder = encoder
         self._decoder = decoder
         self._positions = PositionTable(config)
+        self._memories, self._caches = Pool(), Pool()
         #: what the lines of a cache and of a memory are called in the graph
         self._lines = [
             f"{kind}_{layer}"
@@ -71,18 +73,16 @@ class OnnxEngine:
         real = source != self.config.special.pad
         mask = EVERYTHING if real.all() else additive(real)[:, None, None, :]
         table, origin = self._positions.reach(length)
-        (memory,) = self._encoder.run(
-            ["memory"],
-            {
-                "source": np.ascontiguousarray(source.T),
-                "encodings": table[origin : origin + length, None],
-                "source_mask": mask,
-                "query_shape": self._query_shape(length, sentences),
-            },
-        )
-        state = OnnxState(memory, mask, Binding(self._decoder))
-        self._bind_source(state)
-        return state
+        heads, width = self.config.heads, self.config.head_width
+        memory = Memory(self._memories, (len(self._lines), sentences, heads, length, width))
+        binding = Binding(self._encoder)
+        binding.input("source", np.ascontiguousarray(source.T))
+        binding.input("encodings", table[origin : origin + length, None])
+        binding.input("source_mask", mask)
+        binding.input("query_shape", np.array([length, sentences, -1, width]))
+        binding.output("memory", memory.array)
+        binding.run()
+        return self._start(memory, mask)
 
     def step(
         self,
@@ -156,8 +156,8 @@ class OnnxEngine:
         if state.extend(block[0]):
             self._bind_cache(state)
         if arrays is None or arrays.shape != (block, words):
-            heads = (self.config.heads, self.config.head_width)
-            arrays = state.arrays = StepArrays(binding, block, words, heads)
+            arrays = StepArrays(binding, block, words, self.config.head_width)
+            state.arrays = arrays
             if self.order.uses_direction_embedding:
                 binding.input("directions", arrays.directions[:, None])
         # (S * K, Z) -> (S, K, Z) -> (Z, K, S)
@@ -173,30 +173,29 @@ class OnnxEngine:
         binding.run()
         return arrays
 
+    def _start(self, memory: Memory, source_mask: Float32Array) -> OnnxState:
+        state = OnnxState(memory, source_mask, Binding(self._decoder), self._caches)
+        self._bind_source(state)
+        return state
+
     def _part(self, state: OnnxState, some: slice) -> OnnxState:
         """A fresh state for some of the sentences of a fresh state."""
         mask = state.source_mask
-        part = OnnxState(
-            np.ascontiguousarray(state.memory[:, some]),
+        return self._start(
+            state.memory.select(np.arange(state.sentences)[some]),
             mask if mask is EVERYTHING else mask[some],
-            Binding(self._decoder),
         )
-        self._bind_source(part)
-        return part
-
-    def _query_shape(self, queries: int, sentences: int) -> IntArray:
-        return np.array([queries, sentences, self.config.heads, self.config.head_width])
 
     def _bind_source(self, state: OnnxState) -> None:
         state.binding.input("source_mask", state.source_mask)
-        for line, name in zip(state.memory, self._lines, strict=True):
+        for line, name in zip(state.memory.array, self._lines, strict=True):
             state.binding.input(f"memory_{name}", line)
 
     def _bind_cache(self, state: OnnxState) -> None:
-        for line, name in zip(state.cache, self._lines, strict=True):
-            shown = line[: state.window]
-            state.binding.input(name, shown)
-            state.binding.output(f"new_{name}", shown)
+        for number, name in enumerate(self._lines):
+            line = state.cache.line(number)
+            state.binding.input(name, line)
+            state.binding.output(f"new_{name}", line)
 
 
 class PositionTable:

@@ -53,7 +53,7 @@ class NetworkWriter(Generic[Prepared]):
         source = graph.input("source", np.int64, ["N", "S"])
         encodings = graph.input("encodings", np.float32, ["N", 1, config.width])
         mask = graph.input("source_mask", np.float32, ["mask S", 1, 1, "mask N"])
-        shape = graph.input("query_shape", np.int64, [4])
+        shape = graph.input("query_shape", np.int64, [4])  # N, S, -1, d: of rows by their heads
         x = self._embed(source, "source_embedding.weight", encodings)
         for layer in range(config.encoder_layers):
             x = self._encoder_layer(f"encoder.layers.{layer}", x, shape, mask)
@@ -69,7 +69,7 @@ class NetworkWriter(Generic[Prepared]):
         table = graph.input("position_encodings", np.float32, ["P", config.width])
         mask = graph.input("mask", np.float32, ["mask S", 1, "mask Z * K", "E"])
         source_mask = graph.input("source_mask", np.float32, ["mask S", 1, 1, "mask N"])
-        shape = graph.input("query_shape", np.int64, [4])
+        shape = graph.input("query_shape", np.int64, [4])  # Z * K, S, -1, d
         graph.input("new_entries", np.int64, ["Z * K", 1])
         encodings = graph.node("Gather", table, positions)  # (Z, 1, D)
         if order.uses_direction_embedding:
@@ -84,9 +84,7 @@ class NetworkWriter(Generic[Prepared]):
 
     def _encoder_layer(self, prefix: str, x: str, shape: str, mask: str) -> str:
         def self_attention(x: str) -> str:
-            query, keys, values = (
-                self.graph.node("Reshape", part, shape) for part in self._query_key_value(prefix, x)
-            )
+            query, keys, values = self._query_key_value(prefix, x, shape)
             attended = self._attend_strided(query, keys, values, mask)
             return self._linear(self.products.read(attended), f"{prefix}.self_attention.output")
 
@@ -105,9 +103,7 @@ class NetworkWriter(Generic[Prepared]):
         memory_values = graph.input(f"memory_values_{layer}", np.float32, source)
 
         def self_attention(x: str) -> str:
-            query, *new = (
-                graph.node("Reshape", part, shape) for part in self._query_key_value(prefix, x)
-            )
+            query, *new = self._query_key_value(prefix, x, shape)
             # (E, S, H, d) with the lines `new_entries` replaced by (Z * K, S, H, d)
             all_keys, all_values = (
                 graph.node("ScatterND", all_so_far, "new_entries", block)
@@ -135,11 +131,12 @@ class NetworkWriter(Generic[Prepared]):
         x = self._residual(x, f"{prefix}.cross_attention_norm", cross_attention)
         return self._feed_forward(prefix, x)
 
-    def _query_key_value(self, prefix: str, x: str) -> list[str]:
-        """Queries, keys and values (M, D) of rows (M, D), from one product."""
+    def _query_key_value(self, prefix: str, x: str, shape: str) -> list[str]:
+        """Queries, keys and values (Z * K, S, H, d) of rows (M, D), from one product."""
         name = f"{prefix}.self_attention.query_key_value"
         fused = self._linear(self.products.read(x), name, queries=self.config.width)
-        return self.graph.nodes("Split", fused, outputs=3, axis=1, num_outputs=3)
+        split_heads = self.graph.node("Reshape", fused, shape)  # (Z * K, S, 3 * H, d)
+        return self.graph.nodes("Split", split_heads, outputs=3, axis=2, num_outputs=3)
 
     def _attend_strided(self, query: str, keys: str, values: str, mask: str) -> str:
         """Attention of queries (Q, S, H, d) to keys and values (E, S, H, d): rows (Q * S, D)."""

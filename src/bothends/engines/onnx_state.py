@@ -14,19 +14,19 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bothends.engines.onnx_binding import Binding, StepArrays
+from bothends.engines.onnx_memory import Cache, Float32Array, Memory, Pool
 from bothends.order import BoolArray, IntArray
-
-Float32Array = NDArray[np.float32]
 
 #: Added to the score of what must not be seen: its exponential is 0, and 0 times it is no NaN.
 FORBIDDEN = np.float32(-1e9)
 #: A mask that forbids nothing.
 EVERYTHING = np.zeros((1, 1, 1, 1), np.float32)
-#: Slots by which the window grows.
+#: Slots by which the window grows, shared out among all rows: what is shown and not used is still
+#: read, which is next to nothing for one row and much for many.
 WINDOW = 32
+SMALLEST_WINDOW = 4
 
 
 def additive(allowed: BoolArray) -> Float32Array:
@@ -43,27 +43,31 @@ def own_entries(rows: int, block_size: int) -> Float32Array:
 class OnnxState:
     """The state of one search over S sentences with K rows each. Only the engine changes it."""
 
-    def __init__(self, memory: Float32Array, source_mask: Float32Array, binding: Binding) -> None:
-        #: keys and values of the source for each decoder layer, (2 * layers, S, H, N, d)
+    def __init__(
+        self, memory: Memory, source_mask: Float32Array, binding: Binding, caches: Pool
+    ) -> None:
         self.memory = memory
         #: what is padding in the source, (S, 1, 1, N), or `EVERYTHING`
         self.source_mask = source_mask
         self.binding = binding
         #: inputs and outputs of the last step, used again by a step of the same shape
         self.arrays: StepArrays | None = None
-        self.sentences = memory.shape[1]
+        lines, self.sentences, heads, _, head_width = memory.array.shape
         self.rows_each = 1
-        #: entries of each sentence that are in use, and that the decoder is shown
+        #: entries of each sentence that are in use
         self.entries = 0
-        self.window = 0
-        #: keys and values of each layer's self-attention, (window or more, S, H, d)
-        self.cache: list[Float32Array] = []
+        self.cache = Cache(caches, lines, (self.sentences, heads, head_width))
         #: slots and rows of each block so far
         self._blocks: list[tuple[int, int]] = []
         #: what each row must not see of the window, (S, K, window); None: only what is not used
         self._paths: Float32Array | None = None
-        #: the mask of the last step, if it can go on from there
+        #: the mask of the last step, written to again where its shape is the same
         self._mask = EVERYTHING
+
+    @property
+    def window(self) -> int:
+        """Entries that the decoder is shown."""
+        return self.cache.window
 
     def extend(self, block_size: int) -> bool:
         """Take in the entries of one block, (Z, K) of each sentence. True if the window grew."""
@@ -72,7 +76,8 @@ class OnnxState:
         self.entries += block_size * rows
         grew = self.entries > self.window
         if grew:
-            self._grow(-(-self.entries // (WINDOW * rows)) * WINDOW * rows)
+            more = rows * max(WINDOW // (self.sentences * rows), SMALLEST_WINDOW)
+            self._grow(-(-self.entries // more) * more)
         if rows > 1 and self._paths is None:
             self._paths = np.full((self.sentences, rows, self.window), FORBIDDEN)
             self._paths[:, :, :first] = 0
@@ -109,11 +114,11 @@ class OnnxState:
         self.rows_each = rows.shape[1]
         if len(kept) == self.sentences and (kept == np.arange(self.sentences)).all():
             return False
+        self.sentences = len(kept)
         if self.source_mask is not EVERYTHING:
             self.source_mask = self.source_mask[kept]
-        self.memory = self.memory[:, kept]
-        self.cache = [line[: self.window].take(kept, axis=1) for line in self.cache]
-        self.sentences = len(kept)
+        self.memory = self.memory.select(kept)
+        self.cache = self.cache.select(kept, self.entries)
         return True
 
     def _everything_used(self) -> Float32Array:
@@ -139,14 +144,4 @@ class OnnxState:
             sentences, rows, old = self._paths.shape
             unused = np.full((sentences, rows, window - old), FORBIDDEN)
             self._paths = np.concatenate([self._paths, unused], axis=2)
-        self.window = window
-        capacity = len(self.cache[0]) if self.cache else 0
-        if window <= capacity:
-            return
-        # Zeros, because what is masked is still multiplied. The memory is not touched before use.
-        lines, sentences, heads, _, head_width = self.memory.shape
-        shape = (max(window, 2 * capacity), sentences, heads, head_width)
-        grown = [np.zeros(shape, np.float32) for _ in range(lines)]
-        for old_line, line in zip(self.cache, grown, strict=False):
-            line[:capacity] = old_line
-        self.cache = grown
+        self.cache.grow(window)
