@@ -137,9 +137,12 @@ def joint_topk(top: TopK, k: int, end: int, pad: int) -> Blocks:
     in the engine's lists.
     """
     rows, slots, width = top.ids.shape
-    row = np.arange(rows)[:, None]
     is_end = top.ids == end
     may_end = bool(is_end.any())  # in most steps of most sentences no slot offers the end
+    if width == 1 and not may_end:  # greedy search: nothing to choose from
+        total = top.logprobs.sum(axis=1, dtype=np.float64)
+        return Blocks(total, top.ids.reshape(rows, 1, slots), may_end)
+    row = np.arange(rows)[:, None]
     logprobs = np.zeros((rows, 1))  # in float64, whatever the engine's precision
     tokens = np.full((rows, 1, slots), pad)
     closed_logprobs, closed_tokens = [], []
@@ -152,10 +155,6 @@ def joint_topk(top: TopK, k: int, end: int, pad: int) -> Blocks:
             closed_tokens.append(tokens.copy())
             closed_tokens[-1][:, :, slot] = end
             slot_words = np.where(slot_ends, -np.inf, slot_words)
-        if width == 1:  # greedy search: nothing to choose from
-            logprobs = logprobs + slot_words
-            tokens[:, :, slot] = top.ids[:, slot]
-            continue
         # (R, n, 1) + (R, 1, width) -> (R, n * width)
         sums = (logprobs[:, :, None] + slot_words[:, None, :]).reshape(rows, -1)
         best = _rank(sums)[:, :k]
@@ -219,7 +218,9 @@ def beam_search(
             if done.all():
                 return finished.best()  # line 20
             live, rows = live.take(~done), rows[~done]
-        if not np.array_equal(rows.ravel(), np.arange(len(last_block))):
+        # In greedy search rows go on as they are, unless some leave.
+        same = rows.size == len(last_block)
+        if not same or (beam > 1 and (rows.ravel() != np.arange(rows.size)).any()):
             state = engine.select(state, rows)
     raise AssertionError("every sentence reaches its limit")
 
@@ -269,16 +270,17 @@ class _Live:
 
     def pruned(self, candidates: _Candidates, beam: int) -> tuple[_Live, IntArray]:
         """The best `beam` candidates of each sentence, and the present row that each continues."""
+        if candidates.logprobs.shape[1] == 1:  # greedy search: nothing to choose from
+            history = np.concatenate([self.history, candidates.tokens], axis=2)
+            live = _Live(self.sentences, self.limits, candidates.logprobs, history)
+            return live, np.arange(len(history))[:, None]
         best = _rank(candidates.logprobs)[:, :beam]
         line = np.arange(len(best))[:, None]
         parents = best // candidates.per_row
-        history = [self.history[line, parents], candidates.tokens[line, best]]
-        live = _Live(
-            self.sentences,
-            self.limits,
-            candidates.logprobs[line, best],
-            np.concatenate(history, axis=2),
+        history = np.concatenate(
+            [self.history[line, parents], candidates.tokens[line, best]], axis=2
         )
+        live = _Live(self.sentences, self.limits, candidates.logprobs[line, best], history)
         return live, line * self.logprobs.shape[1] + parents
 
     def take(self, lines: BoolArray) -> _Live:
