@@ -67,7 +67,7 @@ class Chain:
                 continue
             _say(f"{title}: {stage.command}")
             if status := self._do(stage):
-                _say(f"{title}: stopped; the same command goes on")
+                _say(f"{title}: ended with status {status}; the same command goes on from here")
                 return status
         _say(f"all {len(self._stages)} stages are done")
         return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -146,7 +147,7 @@ def _train(
         f"{name}-train",
         lambda _: ["train", *recipe.arguments],
         run,
-        "last",
+        "checkpoints",
         settings,
         needs,
         resumes=True,
@@ -229,8 +230,8 @@ def _flags(options: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as JSON has them."""
-    plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=str))
+    """Options as JSON has them; a path the same, however it was spelled."""
+    plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=os.path.relpath))
     return plain
 
 

@@ -1,0 +1,364 @@
+"""`bothends chain`: from text to evaluated students, skipped, resumed or refused stage by stage."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import bothends.training.loop
+from bothends.chain.recipe import load_chain
+from bothends.chain.run import Chain
+from bothends.chain.stages import stages_of
+from bothends.cli import run
+from bothends.errors import BothendsError
+from bothends.model.directory import read_description
+from bothends.training.recipe_file import load_recipe
+from command_line import error_line
+from corpus_data import make_sentences, write_lines
+from training_data import TINY, write_recipe
+
+RECIPES = Path(__file__).parent.parent / "experiments" / "recipes"
+STAGES = [
+    *("prepare", "teacher-train", "teacher-average", "teacher-export"),
+    *("distill", "prepare-distilled"),
+    *("2x1-train", "2x1-average", "2x1-export"),
+    *("scratch-train", "scratch-average", "scratch-export"),
+    "evaluate-beam-2",
+]
+CHAIN: dict[str, Any] = {
+    "directory": "runs",
+    "corpus": {
+        "source": "train.source",
+        "target": "train.target",
+        "valid_source": "valid.source",
+        "valid_target": ["valid.target"],
+        "vocabulary_size": 300,
+    },
+    "teacher": {"recipe": "train.yaml", "average": 2, "precision": "float32"},
+    "distill": {"beam": 1},
+    "students": {
+        "2x1": {"recipe": "train.yaml", "average": 2, "order": "2x1", "references": 2},
+        "scratch": {
+            "recipe": "train.yaml",
+            "average": 1,
+            "order": "2x2",
+            "from_teacher": False,
+            "set": {"model.decoder_layers": 1, "seed": 7},
+        },
+    },
+    "evaluation": {"source": "valid.source", "reference": "valid.target", "beams": [2]},
+}
+
+
+def write_texts(lines: Callable[[str, int], list[str]], **sizes: int) -> None:
+    """Aligned files of lines and of the same with their words reversed."""
+    for name, count in sizes.items():
+        sources = lines(name, count)
+        write_lines(Path(f"{name}.source"), sources)
+        write_lines(Path(f"{name}.target"), [" ".join(reversed(line.split())) for line in sources])
+
+
+def run_chain(*overrides: str) -> int:
+    return run(["chain", "chain.yaml", *overrides])
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Commands run here, which is quicker: the names of those that ran."""
+    commands: list[str] = []
+
+    def run_here(arguments: list[str], processes: int) -> int:
+        assert processes == 1
+        commands.append(arguments[0])
+        return run(arguments)
+
+    monkeypatch.setattr("bothends.chain.run.run_command", run_here)
+    monkeypatch.setattr(bothends.training.loop, "draw_curves", lambda log: log)
+    return commands
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Text, recipes and a chain of tiny models that is done. Not to be changed."""
+    directory = tmp_path_factory.mktemp("chain")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(directory)
+        patch.setattr("bothends.chain.run.run_command", lambda arguments, _: run(arguments))
+        patch.setattr(bothends.training.loop, "draw_curves", lambda log: log)
+        write_texts(lambda name, count: make_sentences(count, len(name)), train=120, valid=12)
+        training = {**TINY, "data": {"prepared": "prepared"}}
+        training["model"] = {**TINY["model"], "decoder_layers": 2}
+        write_recipe(Path("train.yaml"), training)
+        write_recipe(Path("chain.yaml"), CHAIN)
+        assert run_chain() == 0
+    return directory
+
+
+@pytest.fixture
+def workspace(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the finished chain, to be changed at will."""
+    shutil.copytree(finished, tmp_path / "copy", symlinks=True)
+    monkeypatch.chdir(tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def results(directory: Path) -> dict[str, bytes]:
+    """All outputs but the run directories, which hold timings."""
+    outputs = ("*-averaged", "*-exported", "distilled*", "evaluation-*")
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for pattern in outputs
+        for path in sorted((directory / "runs").glob(f"{pattern}/**/*"))
+        if path.is_file()
+    }
+
+
+def test_every_stage_leaves_its_output(finished: Path) -> None:
+    names = {name.split("/")[1] for name in results(finished)}
+    models = ("teacher", "2x1", "scratch")
+    expected = {f"{model}-{what}" for model in models for what in ("averaged", "exported")}
+    assert names == expected | {"distilled", "distilled-prepared", "evaluation-beam-2"}
+    evaluation = json.loads((finished / "runs/evaluation-beam-2/evaluation.json").read_text())
+    assert len(evaluation["systems"]) == 3
+    assert not list((finished / "runs").glob(".*"))
+
+
+def test_students_are_what_the_recipe_says(finished: Path) -> None:
+    for name, order, layers in (("teacher", "1x1", 2), ("2x1", "2x1", 2), ("scratch", "2x2", 1)):
+        description = read_description(finished / "runs" / f"{name}-exported")
+        assert (str(description.order), description.model.decoder_layers) == (order, layers)
+        recipe = yaml.safe_load((finished / "runs" / name / "recipe.yaml").read_text())
+        corpora = [(corpus["path"], corpus["repeat"]) for corpus in recipe["data"]["prepared"]]
+        expected = {
+            "teacher": (None, [("prepared", 1)]),
+            "2x1": ("runs/teacher-averaged", [("runs/distilled-prepared", 1), ("prepared", 2)]),
+            "scratch": (None, [("runs/distilled-prepared", 1)]),
+        }
+        assert (recipe["init"], corpora) == expected[name]
+
+
+def test_what_is_done_is_skipped(
+    workspace: Path, in_this_process: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_chain() == 0
+    assert in_this_process == []
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in said[:-1]] == [
+        f"[{number}/{len(STAGES)}] {name}" for number, name in enumerate(STAGES, start=1)
+    ]
+    assert all(": done, " in line for line in said[:-1])
+    assert said[-1] == f"all {len(STAGES)} stages are done"
+
+
+class Killed(BaseException):
+    """Ends a run at once: nothing in the code handles it."""
+
+
+def test_killed_again_and_again_it_arrives_at_the_same_models(
+    workspace: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree("runs")
+    shutil.rmtree("prepared")
+    calls = 0
+
+    def guard(function: Callable[..., None]) -> Callable[..., None]:
+        def guarded(*arguments: Any) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == 27:  # more than a checkpoint or a prepared corpus takes
+                raise Killed
+            function(*arguments)
+
+        return guarded
+
+    kills = 0
+    with monkeypatch.context() as patch:
+        for name in ("fsync", "replace", "rename"):
+            patch.setattr(os, name, guard(getattr(os, name)))
+        while True:
+            calls = 0
+            try:
+                assert run_chain() == 0
+                break
+            except Killed:
+                kills += 1
+                assert kills < 30, "it does not get on"
+    assert kills > 5
+    assert results(workspace) == results(finished)
+
+
+@pytest.mark.parametrize(
+    ("removed", "command"),
+    [("evaluation-beam-2", "evaluate"), ("2x1-exported", "export"), ("distilled", "distill")],
+)
+def test_what_was_removed_is_made_again(
+    workspace: Path, finished: Path, in_this_process: list[str], removed: str, command: str
+) -> None:
+    shutil.rmtree(Path("runs") / removed)
+    assert run_chain() == 0
+    assert in_this_process == [command]
+    assert results(workspace) == results(finished)
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("corpus.max_length=99", "prepared: made with another max_length than now"),
+        ("teacher.average=1", "runs/teacher-averaged: made with another last than now"),
+        ("students.2x1.precision=float32", "runs/2x1-exported: made with another precision"),
+        ("teacher.set.training.updates=8", "runs/teacher-averaged: made from another output of"),
+        ("distill.drop_empty=true", "prepared: made from another output of distill than now"),
+        ("distill.beam=2", "runs/distilled: holds a distilled corpus of another job (beam 1, not"),
+        ("students.2x1.set.seed=2", "runs/2x1: holds a run with seed=1, but this recipe has 2"),
+    ],
+)
+def test_what_was_made_otherwise_is_refused(
+    workspace: Path, override: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_chain(override) == 1
+    errors = [line for line in capsys.readouterr().err.splitlines() if "bothends: error:" in line]
+    assert len(errors) == 1
+    assert expected in errors[0]
+
+
+def test_outputs_made_by_hand_are_taken(
+    workspace: Path, in_this_process: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree("runs/chain")
+    assert run_chain() == 0
+    # Those that go on by themselves are asked, and find that nothing is to be done.
+    assert in_this_process == ["train", "distill", "train", "train"]
+    said = capsys.readouterr().err
+    assert said.count("which is taken as it is") == len(STAGES) - 4
+    assert "runs/distilled: complete, nothing to do" in said
+
+
+def test_half_an_output_is_not_taken(workspace: Path) -> None:
+    shutil.rmtree("runs/chain")
+    Path("runs/2x1-exported/config.json").unlink()
+    stages = stages_of(load_chain(Path("chain.yaml")), Path())
+    with pytest.raises(BothendsError, match="2x1-exported: exists, but is no complete output"):
+        Chain(stages, Path("runs")).show()
+
+
+def test_a_dry_run_shows_commands_and_runs_none(
+    workspace: Path, in_this_process: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree("runs")
+    assert run(["chain", "chain.yaml", "--dry-run", "processes=2"]) == 0
+    assert in_this_process == []
+    assert not Path("runs").exists()
+    lines = capsys.readouterr().out.splitlines()
+    assert [re.sub(r"^\S+ (\S+):.*", r"\1", line) for line in lines[::2]] == STAGES
+    assert lines[0].endswith("prepare: found, prepared")
+    assert lines[2].endswith("teacher-train: to do, runs/teacher")
+    torchrun = "    torchrun --standalone --nproc-per-node 2 -m bothends train train.yaml "
+    assert lines[3] == f"{torchrun}run=runs/teacher"
+    # What is shown is what a user can type.
+    words = shlex.split(lines[13])
+    recipe = load_recipe(Path(words[words.index("train") + 1]), words[words.index("train") + 2 :])
+    assert (str(recipe.order), str(recipe.run)) == ("2x1", "runs/2x1")
+    assert [corpus.repeat for corpus in recipe.data.prepared] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["distil.beam=1"], "unknown key 'distil'; did you mean distill?"),
+        (["distill.baem=1"], "unknown key 'distill.baem'; did you mean beam?"),
+        (["students.2x1.ordre=1x1"], "unknown key 'students.2x1.ordre'; did you mean order?"),
+        (["students={}"], "students: Dictionary should have at least 1 item"),
+        (["students.2x1.order=2y1"], "students.2x1.order: "),
+        (["students.a/b={order: 2x1, recipe: train.yaml}"], "students.a/b: expected a name"),
+        (["students.teacher={order: 2x1, recipe: train.yaml}"], "students.teacher: expected"),
+        (["corpus.source=$NO_SUCH_PLACE/text"], "$NO_SUCH_PLACE/text: the environment does not"),
+        (["teacher.recipe=none.yaml"], "none.yaml: no such recipe"),
+        (["teacher.set.ordre=2x1"], "override: unknown key 'ordre'; did you mean order?"),
+        (["teacher.set.data.prepared=[a, b]"], "a chain's teacher learns of one corpus"),
+        (["teacher"], "'teacher': expected KEY=VALUE"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(
+    workspace: Path, overrides: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, message = error_line(["chain", "chain.yaml", *overrides], capsys)
+    assert status == 2
+    assert expected in message
+
+
+def test_a_failing_command_ends_the_chain(
+    workspace: Path, in_this_process: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree("runs/2x1-averaged")
+    assert run_chain("students.2x1.average=9") == 1
+    assert in_this_process == ["average"]
+    said = capsys.readouterr().err
+    assert "fewer than the 9 to average" in said
+    assert "2x1-average: ended with status 1; the same command goes on from here" in said
+    assert not Path("runs/2x1-averaged").exists()
+
+
+def test_the_chain_of_the_model_in_the_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOTHENDS_DATA", "data")
+    path = RECIPES / "tatoeba-en-de" / "chain.yaml"
+    chain = load_chain(path)
+    stages = {stage.name: stage for stage in stages_of(chain, path.parent)}
+    teacher = load_recipe(path.with_name("teacher.yaml"))
+    assert stages["teacher-train"].output == teacher.run
+    assert stages["prepare"].output == teacher.data.prepared[0].path
+    assert [str(student.order) for student in chain.students.values()] == ["2x1", "1x1", "2x2"]
+    assert all(student.precision == "int8" for student in chain.students.values())
+    evaluation = stages["evaluate-beam-4"].command
+    assert (
+        "--source data/tatoeba-en-de/test.en --reference data/tatoeba-en-de/test.de" in evaluation
+    )
+
+
+def test_a_student_learns_from_its_teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole chain on a task that takes seconds to learn: reverse up to five letters."""
+    monkeypatch.chdir(tmp_path)
+    generator = random.Random(1)
+    write_texts(
+        lambda _, count: [
+            " ".join(generator.choices("abcdefgh", k=generator.randint(1, 5))) for _ in range(count)
+        ],
+        train=3000,
+        valid=60,
+    )
+    training = {
+        **TINY,
+        "data": {"prepared": "prepared"},
+        "model": {
+            **TINY["model"],
+            **{"decoder_layers": 2, "width": 64, "heads": 4, "feed_forward": 128, "norm": "pre"},
+            "dropout": {"residual": 0, "attention": 0, "embedding": 0},
+        },
+        "optimiser": {
+            **{"learning_rate": 0.005, "schedule": "cosine", "warmup": 30, "clip_norm": 1.0}
+        },
+        "batch": {**TINY["batch"], "tokens": 500, "micro_tokens": 700},
+        "loss": {"label_smoothing": 0},
+        "training": {"updates": 220},
+        "validation": {"every": 0, "metric": "loss"},
+        "checkpoints": {"every": 10, "keep": 2},
+        "log_every": 100,
+    }
+    write_recipe(Path("train.yaml"), training)
+    student = {**CHAIN["students"]["2x1"], "references": 0, "set": {"model.decoder_layers": 1}}
+    corpus = {**CHAIN["corpus"], "vocabulary_size": None}
+    write_recipe(Path("chain.yaml"), {**CHAIN, "corpus": corpus, "students": {"2x1": student}})
+    assert run_chain() == 0
+    evaluation = json.loads(Path("runs/evaluation-beam-2/evaluation.json").read_text())
+    for system in evaluation["systems"]:
+        # Both reach 90. A model that has not learned to reverse stays below 10.
+        assert system["figures"]["bleu"]["score"] > 50, system["name"]
