@@ -14,13 +14,16 @@ from typing import Annotated, Any
 import typer
 
 from bothends import __version__
+from bothends.cli.agreement import agreement
 from bothends.cli.average import average
 from bothends.cli.bench import bench
 from bothends.cli.chain import chain
 from bothends.cli.distill import distill
 from bothends.cli.evaluate import evaluate
 from bothends.cli.export import export
+from bothends.cli.lengths import lengths
 from bothends.cli.order import order
+from bothends.cli.pmi import pmi
 from bothends.cli.prepare import prepare
 from bothends.cli.score import score
 from bothends.cli.several import SeveralValues
@@ -41,13 +44,16 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command(cls=SeveralValues)(agreement)
 app.command()(average)
 app.command(cls=SeveralValues)(bench)
 app.command()(chain)
 app.command(cls=SeveralValues)(distill)
 app.command(cls=SeveralValues)(evaluate)
 app.command()(export)
+app.command(cls=SeveralValues)(lengths)
 app.command()(order)
+app.command(cls=SeveralValues)(pmi)
 app.command(cls=SeveralValues)(prepare)
 app.command()(score)
 app.command("summarize", help="Summarise text line by line: `translate`, for a model that does.")(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,24 +86,17 @@ def evaluate(
         )
     # Whatever would fail after minutes of translating is asked for now.
     chosen = choose_metrics(metrics, tokenizer)
-    for option, paths in (("--json", [json_]), ("--picture", [picture]), ("--output", outputs)):
-        for path in paths:
-            if path is not None and not os.access(path.parent, os.W_OK):
-                raise BothendsError(f"{option} {path}: {path.parent} is no directory to write to")
-    if picture is not None:
-        from bothends.evaluation.plots import check_picture
-
-        check_picture(picture)
-    references = _read(reference, invalid)
+    check_writable(json_, picture, outputs)
+    references = read_lines(reference, invalid)
     if not references:
         raise BothendsError(f"{reference}: is empty, expected a translation for each line")
     finished = [
-        System(str(path), str(path), _read_aligned(path, reference, len(references), invalid))
+        System(str(path), str(path), read_aligned(path, reference, len(references), invalid))
         for path in hypotheses
     ]
     systems = []
     if source is not None:
-        lines = _read_aligned(source, reference, len(references), invalid)
+        lines = read_aligned(source, reference, len(references), invalid)
         options = TranslationOptions(beam=beam, length_penalty=length_penalty, deduplicate=dedup)
         settings = f"beam {beam}, length penalty {length_penalty:g}{', dedup' if dedup else ''}"
         for number, directory in enumerate(models):
@@ -127,15 +121,27 @@ def evaluate(
         draw_evaluation(evaluation, picture)
 
 
-def _read(path: Path, invalid: Invalid) -> list[str]:
+def check_writable(json_: Path | None, picture: Path | None, outputs: Sequence[Path] = ()) -> None:
+    """Complain about a file that cannot be written before the work, not after it."""
+    for option, paths in (("--json", [json_]), ("--picture", [picture]), ("--output", outputs)):
+        for path in paths:
+            if path is not None and not os.access(path.parent, os.W_OK):
+                raise BothendsError(f"{option} {path}: {path.parent} is no directory to write to")
+    if picture is not None:
+        from bothends.evaluation.plots import check_picture
+
+        check_picture(picture)
+
+
+def read_lines(path: Path, invalid: Invalid) -> list[str]:
     from bothends.lines import LineReader
 
     return [line for line in LineReader([path], invalid) if line is not None]
 
 
-def _read_aligned(path: Path, reference: Path, count: int, invalid: Invalid) -> list[str]:
+def read_aligned(path: Path, reference: Path, count: int, invalid: Invalid) -> list[str]:
     """The lines of a file; empty ones count, for there must be one for each of the reference."""
-    lines = _read(path, invalid)
+    lines = read_lines(path, invalid)
     if len(lines) != count:
         raise BothendsError(
             f"{path} has {len(lines):,} lines, but {reference} has {count:,}: line N of one must "
