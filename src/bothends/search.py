@@ -204,6 +204,9 @@ def beam_search(
             top = _within_lengths(top, first, live, options, special)
         blocks = joint_topk(top, beam, special.end, special.pad)  # lines 7 and 8
 
+        if beam == 1 and not (blocks.may_end or reaches_limit):  # nothing to choose from
+            live = live.continued(blocks)
+            continue
         candidates = live.extended(blocks)
         if blocks.may_end:  # lines 9 to 11
             is_end = candidates.tokens == special.end
@@ -218,9 +221,7 @@ def beam_search(
             if done.all():
                 return finished.best()  # line 20
             live, rows = live.take(~done), rows[~done]
-        # In greedy search rows go on as they are, unless some leave.
-        same = rows.size == len(last_block)
-        if not same or (beam > 1 and (rows.ravel() != np.arange(rows.size)).any()):
+        if not np.array_equal(rows.ravel(), np.arange(len(last_block))):
             state = engine.select(state, rows)
     raise AssertionError("every sentence reaches its limit")
 
@@ -257,6 +258,15 @@ class _Live:
     logprobs: DoubleArray  # (S, K)
     history: IntArray  # (S, K, Z + T), a block of start symbols and all blocks since
 
+    def continued(self, blocks: Blocks) -> _Live:
+        """Each row with the one block that it has."""
+        return _Live(
+            self.sentences,
+            self.limits,
+            self.logprobs + blocks.logprobs,
+            np.concatenate([self.history, blocks.tokens], axis=2),
+        )
+
     def extended(self, blocks: Blocks) -> _Candidates:
         sentences, rows = self.logprobs.shape
         per_row = blocks.logprobs.shape[1]
@@ -270,10 +280,6 @@ class _Live:
 
     def pruned(self, candidates: _Candidates, beam: int) -> tuple[_Live, IntArray]:
         """The best `beam` candidates of each sentence, and the present row that each continues."""
-        if candidates.logprobs.shape[1] == 1:  # greedy search: nothing to choose from
-            history = np.concatenate([self.history, candidates.tokens], axis=2)
-            live = _Live(self.sentences, self.limits, candidates.logprobs, history)
-            return live, np.arange(len(history))[:, None]
         best = _rank(candidates.logprobs)[:, :beam]
         line = np.arange(len(best))[:, None]
         parents = best // candidates.per_row

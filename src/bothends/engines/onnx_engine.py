@@ -99,6 +99,8 @@ class OnnxEngine:
         split = (block_size, state.rows_each, state.sentences, words)
 
         def by_row(best: NDArray[Scalar]) -> NDArray[Scalar]:
+            if rows == 1:  # for one row, Python's time is a good part of a small model's
+                return best[None].copy()
             # (Z * K * S, k) -> (Z, K, S, k) -> (S, K, Z, k) -> (S * K, Z, k)
             return best.reshape(split).transpose(2, 1, 0, 3).copy().reshape(rows, -1, words)
 
@@ -165,8 +167,9 @@ class OnnxEngine:
         table, origin = self._positions.reach(mask_rows.shape[1])
         binding.input("position_encodings", table)
         np.add(positions, origin, out=arrays.positions)
-        arrays.directions[...] = directions
-        arrays.new_entries += first - arrays.new_entries[0]
+        if self.order.uses_direction_embedding:
+            arrays.directions[...] = directions
+        np.add(arrays.entries, first, out=arrays.new_entries)
         if targets is not None:
             arrays.targets[...] = targets.T.reshape(-1, 1)
         binding.input("mask", state.mask(mask_rows))
