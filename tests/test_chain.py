@@ -324,6 +324,26 @@ def test_the_chain_of_the_model_in_the_box(monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
+def test_the_page_on_distillation_is_true(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (RECIPES.parents[1] / "docs" / "distillation.md").read_text("utf-8")
+    *_, chain = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    monkeypatch.setenv("DATA", "data")
+    (tmp_path / "chain.yaml").write_text(chain, "utf-8")
+    write_recipe(tmp_path / "teacher.yaml", {**TINY, "data": {"prepared": "prepared"}})
+    stages = stages_of(load_chain(tmp_path / "chain.yaml"), tmp_path)
+    shown = re.findall(r"`([\w-]+-(?:train|average|export|distilled)|prepare|distill)`", page)
+    for name in shown:
+        assert name.replace("NAME", "2x1") in {stage.name for stage in stages}
+    assert run(["distill", "--help"]) == 0
+    options = set(re.findall(r"--[\w-]+", capsys.readouterr().out))
+    table_rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `--")]
+    shown_options = set(re.findall(r"--[\w-]+", "".join(table_rows)))
+    assert len(shown_options) >= 10
+    assert shown_options <= options
+
+
 def test_a_student_learns_from_its_teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole chain on a task that takes seconds to learn: reverse up to five letters."""
     monkeypatch.chdir(tmp_path)
