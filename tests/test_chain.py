@@ -83,8 +83,14 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return run(arguments)
 
     monkeypatch.setattr("bothends.chain.run.run_command", run_here)
-    monkeypatch.setattr(bothends.training.loop, "draw_curves", lambda log: log)
+    leave_out_what_is_slow_or_changes(monkeypatch)
     return commands
+
+
+def leave_out_what_is_slow_or_changes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(bothends.training.loop, "draw_curves", lambda log: log)
+    for module in ("distillation.corpus_directory", "training.setup"):
+        patch.setattr(f"bothends.{module}.source_commit", lambda: "abc")
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +100,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(directory)
         patch.setattr("bothends.chain.run.run_command", lambda arguments, _: run(arguments))
-        patch.setattr(bothends.training.loop, "draw_curves", lambda log: log)
+        leave_out_what_is_slow_or_changes(patch)
         write_texts(lambda name, count: make_sentences(count, len(name)), train=120, valid=12)
         training = {**TINY, "data": {"prepared": "prepared"}}
         training["model"] = {**TINY["model"], "decoder_layers": 2}

@@ -35,8 +35,10 @@ LINES = [*sentences(9, 1), "", *sentences(9, 2), *sentences(3, 1), *sentences(3,
 
 
 @pytest.fixture
-def options(tmp_path: Path) -> Distillation:
+def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Distillation:
     """A small job in this process."""
+    # A commit to this checkout while a test runs is none of its business.
+    monkeypatch.setattr("bothends.distillation.corpus_directory.source_commit", lambda: "abc")
     source = write_lines(tmp_path / "text.source", LINES)
     return Distillation(
         Teacher(tiny_model("1x1"), beam=2), (source,), tmp_path / "distilled", shard_lines=5
