@@ -189,6 +189,16 @@ def test_a_complete_run_is_left_alone(tmp_path: Path) -> None:
     assert (first.checkpoint / PROGRESS).stat().st_mtime_ns == before
 
 
+def test_links_that_a_killed_run_could_not_make_are_made_by_the_next(tmp_path: Path) -> None:
+    checkpoint = train(tiny_recipe(tmp_path)).checkpoint
+    links = [checkpoint.parents[1] / name for name in ("last", "best")]
+    targets = [link.readlink() for link in links]
+    for link in links:
+        link.unlink()
+    train(tiny_recipe(tmp_path))
+    assert [link.readlink() for link in links] == targets
+
+
 @pytest.mark.parametrize(
     ("override", "expected"),
     [

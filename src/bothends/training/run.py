@@ -114,6 +114,8 @@ class RunDirectory:
             self._check_same(recipe)
         text = yaml.safe_dump(recipe.dump(), sort_keys=False, allow_unicode=True)
         write_atomically(path, text.encode())
+        if complete := self.complete():  # whose links may not have been made any more
+            self._link_checkpoint(complete[-1], self.load_progress(complete[-1]))
 
     def _check_same(self, recipe: Recipe) -> None:
         path = self.path / RECIPE
@@ -161,9 +163,7 @@ class RunDirectory:
             _flush(partial)
             os.rename(partial, final)
             _flush(self.checkpoints)
-        self._link("last", final)
-        if progress.best_update == progress.update:
-            self._link("best", final)
+        self._link_checkpoint(final, progress)
         self._prune(keep)
         return final
 
@@ -181,6 +181,11 @@ class RunDirectory:
             return Progress.from_json((checkpoint / PROGRESS).read_bytes())
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BothendsError(_damaged(checkpoint / PROGRESS, error)) from None
+
+    def _link_checkpoint(self, newest: Path, progress: Progress) -> None:
+        self._link("last", newest)
+        if progress.best_update == progress.update:
+            self._link("best", newest)
 
     def _link(self, name: str, checkpoint: Path) -> None:
         new = self.path / f".{name}.{os.getpid()}"
