@@ -26,7 +26,9 @@ def measure_speed(tables: Sequence[Table], rounds: int, processes: Processes) ->
             models = [model for model in timed_models(table, task) if is_done(model)]
             # Without the plain Transformer there is nothing to compare with.
             if any(model.order == "1x1" for model in models):
-                jobs.append(_job(table, task, models, rounds))
+                jobs.append(_bench(table, task, models, rounds))
+                if "lengths" in table.analyses:
+                    jobs.append(_lengths(table, task, models))
     return run_jobs(jobs, 1, processes)
 
 
@@ -39,7 +41,11 @@ def report_of(table: Table, task: Task) -> Path:
     return SPEED / f"{table.name}-{task.name}.json"
 
 
-def _job(table: Table, task: Task, models: Sequence[Model], rounds: int) -> Job:
+def lengths_of(table: Table, task: Task) -> Path:
+    return SPEED / f"{table.name}-{task.name}-lengths.json"
+
+
+def _bench(table: Table, task: Task, models: Sequence[Model], rounds: int) -> Job:
     target = report_of(table, task)
 
     def bench(shell: Shell) -> None:
@@ -53,3 +59,25 @@ def _job(table: Table, task: Task, models: Sequence[Model], rounds: int) -> Job:
         os.replace(partial, target)
 
     return Job(target.stem, target, bench)
+
+
+def _lengths(table: Table, task: Task, models: Sequence[Model]) -> Job:
+    """Quality and speed by length, as in the paper: distilled models, where there are any, against
+    the plain Transformer that learned from references."""
+    target = lengths_of(table, task)
+    chosen = {model.order: model for model in models if model.order != "1x1" or model.data == "raw"}
+    shown = list(chosen.values())  # of raw and distilled, the latter come later
+
+    def measure(shell: Shell) -> None:
+        shell.say(f"{len(shown)} models")
+        partial = target.with_name(f".{target.name}.partial")
+        picture = target.with_suffix(".svg")
+        shell.bothends(
+            "lengths", "--model", *(model.run / "int8" for model in shown),
+            "--source", task.file("test", "source"), "--reference", task.file("test", "target"),
+            "--metric", task.metric, "--tokenizer", task.tokenizer,
+            "--json", partial, "--picture", picture,
+        )  # fmt: skip
+        os.replace(partial, target)
+
+    return Job(target.stem, target, measure)

@@ -180,25 +180,13 @@ def newest_checkpoint(run: Path) -> Path:
 
 def gather(model: Model) -> dict[str, Any]:
     """Everything that is known of a finished model, each figure with its signature."""
-    recipe, task, machine = model.recipe(), model.task, this_machine()
-    source = task.file("test", "source")
-    facts = {
-        "data": f"{task.text}/{source.name}",
-        "sha256": hashlib.sha256(source.read_bytes()).hexdigest()[:12],
-        "order": model.order,
-        "engine": "onnx",
-        "threads": 1,
-        "bothends": "+".join(filter(None, [machine.bothends, machine.commit])),
-        "onnxruntime": machine.packages.get("onnxruntime"),
-    }
     evaluations = []
     for setting in SETTINGS:
         found = json.loads(_scores_of(model, setting).read_bytes())
-        signature = {**facts, **asdict(setting), "length_penalty": 0.6}
         evaluations.append(
             {
                 **asdict(setting),
-                "signature": "|".join(f"{name}:{value}" for name, value in signature.items()),
+                "signature": found["signature"],
                 "lines": found["lines"],
                 "bootstrap": found["bootstrap"],
                 "metrics": {
@@ -227,8 +215,25 @@ def gather(model: Model) -> dict[str, Any]:
             "versions": described["versions"],
         },
         "evaluations": evaluations,
-        "recipe": recipe.dump(),
+        "recipe": model.recipe().dump(),
     }
+
+
+def sign(model: Model, setting: Setting) -> str:
+    """What someone needs in order to translate the test set in the same way, now."""
+    machine, source = this_machine(), model.task.file("test", "source")
+    facts = {
+        "data": f"{model.task.text}/{source.name}",
+        "sha256": hashlib.sha256(source.read_bytes()).hexdigest()[:12],
+        "order": model.order,
+        "engine": "onnx",
+        **asdict(setting),
+        "length_penalty": 0.6,
+        "threads": 1,
+        "bothends": "+".join(filter(None, [machine.bothends, machine.commit])),
+        "onnxruntime": machine.packages.get("onnxruntime"),
+    }
+    return "|".join(f"{name}:{value}" for name, value in facts.items())
 
 
 def _translate(model: Model, setting: Setting, shell: Shell) -> Path:
@@ -247,6 +252,8 @@ def _translate(model: Model, setting: Setting, shell: Shell) -> Path:
             "--output", _partial(lines), "--json", output,
         )  # fmt: skip
         os.replace(_partial(lines), lines)
+        found = json.loads(output.read_bytes())
+        output.write_text(json.dumps({**found, "signature": sign(model, setting)}))
 
     _make_file(scores, exported / CONFIG, evaluate)
     return scores

@@ -32,6 +32,7 @@ DATA = RUNS / "data"
 DATA_VARIABLE = "BOTHENDS_DATA"
 
 Data = Literal["raw", "distilled"]
+Analysis = Literal["pmi", "grid", "lengths", "agreement"]
 
 
 class Agreement(Strict):
@@ -105,6 +106,9 @@ class Table(Strict):
     columns: tuple[str, ...] = Field(min_length=1)
     #: name of the row that differences are taken from
     baseline: str | None = None
+    #: what `tables.py` shows below the table
+    analyses: tuple[Analysis, ...] = ()
+    figure: Literal["speed", "bars", "tokens"] | None = None
     rows: tuple[Row, ...] = Field(min_length=1)
 
     def task_of(self, row: Row) -> Task:
@@ -220,6 +224,13 @@ def load_table(path: Path) -> Table:
         table = Table.model_validate({"name": path.stem, **content})
     except ValidationError as error:
         raise UsageError(f"{path}: {first_problem(error)}") from None
+    names = [row.name for row in table.rows]
+    for name in (name for name in names if names.count(name) > 1):
+        raise UsageError(f"{path}: two rows are named {name!r}")
+    if table.baseline is not None and table.baseline not in names:
+        raise UsageError(
+            f"{path}: baseline: no row {table.baseline!r}; {nearest(table.baseline, names)}"
+        )
     for row in table.rows:
         if row.task is None and table.task is None:
             raise UsageError(f"{path}: row {row.name!r} has no task, and neither has the table")

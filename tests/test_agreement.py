@@ -9,7 +9,7 @@ import pytest
 
 from bothends import Translator
 from bothends.cli import run
-from bothends.evaluation.agreement import Accuracy, bin_of, make_pairs, tally, wilson
+from bothends.evaluation.agreement import Accuracy, Result, bin_of, make_pairs, tally, wilson
 from bothends.evaluation.agreement_subject import lowercase_words, subject_distance
 from command_line import error_line
 from tiny_model import sentences, tiny_model
@@ -74,6 +74,7 @@ def test_accuracy_is_counted_by_distance() -> None:
         ("1", 2, 2),
         ("6-7", 1, 2),
     ]
+    assert Result.from_json(json.loads(json.dumps(result.as_json()))) == result
 
 
 @pytest.fixture

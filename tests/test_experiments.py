@@ -7,6 +7,7 @@ import fcntl
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +29,9 @@ from training_data import TINY
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 sys.path.insert(0, str(EXPERIMENTS))
-jobs, steps, table_file = map(import_module, ("jobs", "steps", "table_file"))
+jobs, steps, table_file, tables, speed = map(
+    import_module, ("jobs", "steps", "table_file", "tables", "speed")
+)
 
 TASK = {
     "recipe": "tiny.yaml",
@@ -55,8 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_lines(text / f"{split}.out", [" ".join(reversed(line.split())) for line in lines])
     write_recipe()
     write_yaml("tasks/toy.yaml", TASK)
-    rows = [{"name": "plain", "order": "1x1"}, {"name": "ends", "order": "2x1"}]
-    write_table(rows)
+    write_table([{"name": "plain", "order": "1x1"}, {"name": "ends", "order": "2x1"}])
     return tmp_path
 
 
@@ -100,6 +102,11 @@ class InThisProcess:
         if output is not None:
             output.write_text(printed.getvalue(), encoding="utf-8")
         assert status == 0, arguments
+        if arguments[0] == "distill":
+            # After six updates a teacher has nothing to say, and nothing is no corpus.
+            text = Path(arguments[arguments.index("--output") + 1])
+            assert (text / "train.target").read_text().count("\n") == 120
+            shutil.copyfile(text / "train.source", text / "train.target")
 
     def run(self, command: list[str]) -> None:
         self.bothends(*command[1:])
@@ -122,11 +129,15 @@ def test_a_model_is_made_once_and_stored_with_signatures(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bothends.training.loop, "draw_curves", lambda log: log)
-    plain, ends = load()
-    assert make([plain, ends]) == ["prepare", *ALL_STEPS, *ALL_STEPS]
-    assert make([plain, ends]) == []
-    result = json.loads(Path("runs/tiny-2x1/result.json").read_bytes())
-    assert result["name"] == "tiny-2x1"
+    write_table([{"name": "ends", "order": "2x1", "data": ["distilled"]}])
+    models = load()
+    # The teacher comes first, though the table does not show it.
+    expected = ["prepare", *ALL_STEPS, "distill", "prepare", *ALL_STEPS]
+    assert make(models) == expected
+    assert make(models) == []
+    run = Path("runs/tiny-2x1-distilled")
+    result = json.loads((run / "result.json").read_bytes())
+    assert result["name"] == "tiny-2x1-distilled"
     assert result["training"]["updates"] == 6
     settings = [(each["precision"], each["beam"]) for each in result["evaluations"]]
     assert settings == [("float32", 4), ("float32", 1), ("float32", 4), ("int8", 4), ("int8", 1)]
@@ -134,15 +145,16 @@ def test_a_model_is_made_once_and_stored_with_signatures(
     for part in ("data:toy/test.in|", "|order:2x1|", "|engine:onnx|", "|beam:1|", "|threads:1|"):
         assert part in greedy["signature"]
     assert greedy["metrics"]["bleu"].keys() == {"score", "interval", "signature"}
-    scores = Path("runs/tiny-2x1/test/scores.jsonl").read_text().splitlines()
+    scores = (run / "test" / "scores.jsonl").read_text().splitlines()
     assert len(scores) == greedy["lines"] == 6
 
     # What is missing is made again, and what depends on it; nothing else.
-    Path("runs/tiny-2x1/test/int8-beam1.json").unlink()
-    assert make([plain, ends]) == ["evaluate"]
+    (run / "test" / "int8-beam1.json").unlink()
+    assert make(models) == ["evaluate"]
     write_recipe(updates=7)
-    assert make(load(("ends",))) == ALL_STEPS
-    assert json.loads(Path("runs/tiny-2x1/result.json").read_bytes())["training"]["updates"] == 7
+    assert make([load()[0].teacher]) == ALL_STEPS
+    result = json.loads(Path("runs/tiny-1x1/result.json").read_bytes())
+    assert result["training"]["updates"] == 7
 
 
 def test_a_run_of_the_train_command_is_recognised(folder: Path) -> None:
@@ -306,6 +318,123 @@ def test_a_stopped_reproduction_goes_on(folder: Path) -> None:
     assert trained == sorted(set(trained))
     assert trained[-1] == updates + 6
     assert steps.is_done(model)
+
+
+REFERENCES = ["a b c d e f", "g h i j k l", "m n o p q r", "s t u v w x"]
+
+
+def pretend(model: Any, bleu: float, lines: list[str], logprob: float = -1.0) -> None:
+    """Store the results of a model as if it had been trained."""
+    run = model.run
+    (run / "checkpoints" / "update-00000006").mkdir(parents=True)
+    (run / "recipe.yaml").write_text(yaml.safe_dump(model.recipe().dump()))
+    (run / "test").mkdir()
+    metric = {
+        "score": bleu,
+        "interval": {"low": bleu - 1, "high": bleu + 1},
+        "signature": "tok:13a",
+    }
+    evaluations = []
+    for setting in steps.SETTINGS:
+        write_lines(run / "test" / f"{setting.name}.txt", lines)
+        figure = {**metric, "score": bleu - (setting.beam == 1)}
+        settings = {name: getattr(setting, name) for name in ("precision", "beam", "deduplicated")}
+        evaluations.append({**settings, "metrics": {"bleu": figure}, "signature": setting.name})
+    training = {"updates": 6, "target_tokens": 1000, "commit": None}
+    content = {"training": training, "evaluations": evaluations}
+    (run / "result.json").write_text(json.dumps(content))
+    record = {"token_logprobs": [logprob], "end_logprob": logprob}
+    (run / "test" / "scores.jsonl").write_text(f"{json.dumps(record)}\n" * 4)
+
+
+def pretend_speed(table: Any, **milliseconds: float) -> None:
+    """Store a benchmark: milliseconds by name of the model."""
+    rows = [
+        {
+            "name": f"runs/{name}/int8",
+            "batch": 1,
+            "beam": 4,
+            "milliseconds": {"median": value},
+            "same_beam": {"speedup": {"median": milliseconds["tiny-1x1"] / value}},
+            "paper": {"speedup": {"median": milliseconds["tiny-1x1"] / value}},
+            "signature": "speed",
+        }
+        for name, value in milliseconds.items()
+    ]
+    path = speed.report_of(table, table.task)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"rows": rows, "notes": ["a busy machine"]}))
+
+
+def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
+    write_lines(Path("text/toy/test.out"), REFERENCES)
+    rows: list[dict[str, Any]] = [
+        {"name": "plain", "order": "1x1", "seeds": [1, 2], "paper": {4: {"raw": 26.9}}},
+        {"name": "ends", "order": "2x1"},
+        {"name": "four", "order": "2x2", "paper": {4: {"raw": 23, "speedup": 3.31}}},
+        {"name": "parallel", "order": "1x2"},
+    ]
+    columns = "order raw seeds raw_difference raw_int8 distilled perplexity latency speedup"
+    path = write_table(
+        rows,
+        baseline="ends",
+        columns=[*columns.split(), "paper_raw", "paper_speedup"],
+        analyses=["grid", "pmi"],
+        figure="speed",
+        note="A note.",
+    )
+    table = table_file.load_table(path)
+    first, second, ends, _, parallel = table.models()
+    pretend(first, 40, REFERENCES)
+    pretend(second, 41, REFERENCES)
+    pretend(ends, 38, REFERENCES)
+    # Half of the lines, and so of each n-gram, is wrong: BLEU 50 against 100.
+    pretend(parallel, 30, [*REFERENCES[:2], "1 2 3 4 5 6", "7 8 9 10 11 12"], logprob=-1.5)
+    pretend_speed(table, **{"tiny-1x1": 20.0, "tiny-2x1": 10.0})
+    rows[0]["seeds"] = [1]
+    write_yaml(str(path), {**yaml.safe_load(path.read_text()), "rows": rows})
+    assert tables.main([str(path), "--output", "pages", "--figures", "pictures"]) == 0
+    page = Path("pages/toy.md").read_text()
+    cells = {
+        line.split(" | ")[0].removeprefix("| "): line.removesuffix(" |").split(" | ")[1:]
+        for line in page.splitlines()
+        if line.startswith("| ")
+    }
+    assert cells["ends"] == [
+        "`2x1`", "38.0 (37.0 to 39.0)", "38.0", "-", "38.0", "-", "2.72", "10.0", "2.00x", "-", "-"
+    ]  # fmt: skip
+    missing = "not run"
+    assert cells["four"] == ["`2x2`", *[missing] * 4, "-", *[missing] * 3, "23.0", "3.31"]
+    assert cells["plain"][3] == "+0.0 (+0.0 to +0.0)"
+    assert cells["plain"][-2:] == ["26.9", "-"]
+    assert cells["parallel"][3].startswith("-50.0 (")
+    assert cells["parallel"][5:8] == ["-", "4.48", missing]
+    assert cells["tiny-2x1"] == ["10.0 ms, 2.00x"]
+    assert cells["PMI, nats per symbol"][:2] == ["+0.500 (+0.500 to +0.500)", missing]
+    assert "A note." in page
+    assert "a busy machine" in page
+    assert "Not run: `tiny-2x2`" in page
+    assert "](../pictures/toy-speed.svg)" in page
+    assert Path("pictures/toy-speed.png").exists()
+
+
+def test_seeds_are_averaged(folder: Path) -> None:
+    write_lines(Path("text/toy/test.out"), REFERENCES)
+    rows = [
+        {"name": "plain", "order": "1x1", "seeds": [1, 2]},
+        {"name": "ends", "order": "2x1", "seeds": [1, 2]},
+    ]
+    path = write_table(rows, baseline="plain", columns=["raw", "seeds", "raw_difference"])
+    half = [*REFERENCES[:2], "1 2 3 4 5 6", "7 8 9 10 11 12"]
+    models = table_file.load_table(path).models()
+    for model, bleu in zip(models, (40, 43, 38), strict=False):
+        pretend(model, bleu, REFERENCES if model.order == "1x1" else half)
+    cells = tables.cells_of(table_file.load_table(path))
+    assert cells.lines == (
+        ("plain", "41.5 (40.0 to 43.0)", "40.0, 43.0", "-"),
+        # the second seed was not run
+        ("ends", "38.0 (38.0 to 38.0)", "38.0, not run", "-50.0 (-50.0 to -50.0)"),
+    )
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 120) -> Any:

@@ -93,7 +93,9 @@ def lengths(
     found = by_length([*timed, *finished], sources, references, chosen[0], bins, bootstrap, seed)
     notes = [f"{chosen[0].title}: {chosen[0].signature}"]
     if translators:
-        notes.append(f"ms: one sentence at a time, one thread, beam {beam}; systems in turns.")
+        notes.append(
+            f"ms: median; one sentence at a time, one thread, beam {beam}, systems in turns."
+        )
     print_tables([table(found)], notes)
     if json_ is not None:
         json_.write_text(json.dumps({**found.as_json(), "beam": beam}) + "\n", encoding="utf-8")

@@ -66,8 +66,22 @@ class Result:
     overall: Accuracy
     bins: tuple[Accuracy, ...]
 
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.order}".strip()
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Result:
+        """What `as_json` gave."""
+
+        def accuracy(found: dict[str, Any]) -> Accuracy:
+            return Accuracy(**{**found, "interval": Interval(**found["interval"])})
+
+        bins = tuple(map(accuracy, content["bins"]))
+        return cls(content["name"], content["order"], accuracy(content["overall"]), bins)
 
 
 def make_pairs(
@@ -159,7 +173,7 @@ def report(results: Sequence[Result], guessed: bool) -> dict[str, Any]:
 
 def table(results: Sequence[Result]) -> Table:
     """A line for each distance, a column for each model."""
-    headings = ("distance", "pairs", *(f"{result.name} {result.order}" for result in results))
+    headings = ("distance", "pairs", *(result.title for result in results))
     columns = [[*result.bins, result.overall] for result in results]
     lines = tuple(
         (row[0].label, f"{row[0].pairs:,}", *(_cell(each) for each in row))
@@ -185,7 +199,7 @@ def draw_agreement(results: Sequence[Result], path: Path) -> None:
                 marker=MARKERS[number % len(MARKERS)],
                 markersize=4,
                 linewidth=1.2,
-                label=f"{result.name} {result.order}",
+                label=result.title,
             )
             for place, each in zip(places, known, strict=True):
                 interval = [each.interval.low, each.interval.high]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -40,9 +41,9 @@ class Cell:
 
     score: float
     interval: Interval | None
-    #: a sentence, on average
+    #: of a sentence; a median, which a machine that pauses for a second leaves alone
     milliseconds: float | None
-    #: the first system's time over this one's
+    #: the first system's time over this one's, sentence by sentence; the median
     speedup: float | None
 
 
@@ -132,22 +133,15 @@ def by_length(
         ]
         texts = [references[index] for index in indices]
         evaluation = evaluate(chosen, "", texts, [metric], samples, seed)
-        seconds = [
-            None if each.seconds is None else sum(each.seconds[index] for index in indices)
-            for each in systems
-        ]
         cells = []
-        for result, spent in zip(evaluation.results, seconds, strict=True):
+        for system, result in zip(systems, evaluation.results, strict=True):
             figure = result.figures[metric.name]
-            timed = spent is not None and seconds[0] is not None
-            cells.append(
-                Cell(
-                    figure.score,
-                    figure.interval,
-                    None if spent is None else 1000 * spent / len(indices),
-                    seconds[0] / spent if timed else None,  # type: ignore[operator]
-                )
-            )
+            milliseconds = speedup = None
+            if system.seconds is not None:
+                milliseconds = 1000 * median(system.seconds[index] for index in indices)
+            if system.seconds is not None and (first := systems[0].seconds) is not None:
+                speedup = median(first[index] / system.seconds[index] for index in indices)
+            cells.append(Cell(figure.score, figure.interval, milliseconds, speedup))
         words = [len(sources[index].split()) for index in indices]
         bins.append(Bin(min(words), max(words), len(indices), tuple(cells)))
     return Lengths(tuple(each.name for each in systems), metric, samples, seed, tuple(bins))

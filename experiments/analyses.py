@@ -1,0 +1,172 @@
+"""What stands below a table: mutual information, batch and beam, lengths, agreement.
+
+Each is a function of a table that yields parts of a page; none of them trains or measures.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bothends.evaluation.agreement import Result as Accuracies
+from bothends.evaluation.agreement import table as agreement_table
+from bothends.evaluation.bench_table import Table as Cells
+from bothends.evaluation.pmi import Model as Scored
+from bothends.evaluation.pmi import analyse
+from bothends.order import GenerationOrder
+from columns import NOT_RUN
+from figures import draw_accuracies
+from results import Result, load_result, load_speed
+from speed import lengths_of
+from table_file import Table, Task
+
+
+def markdown(cells: Cells) -> str:
+    """A table in Markdown."""
+    rows = [cells.headings, ("---",) * len(cells.headings), *cells.lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def pictures(paths: Sequence[Path], title: str, pages: Path) -> Iterator[str]:
+    """Links to the SVG files, from pages in another folder."""
+    for path in paths:
+        if path.suffix == ".svg":
+            yield f"![{title}]({Path(os.path.relpath(path, pages)).as_posix()})"
+
+
+def tasks_of(table: Table) -> list[Task]:
+    return list({table.task_of(row).name: table.task_of(row) for row in table.rows}.values())
+
+
+def mutual_information(table: Table, _figures: Path, _pages: Path) -> Iterator[str]:
+    """The paper's table of perplexities, and ours in its form."""
+    results: dict[str, Result | None] = {
+        str(row.order): load_result(table.models_of(row, "raw")[0]) for row in table.rows
+    }
+    scored = [
+        Scored.of(order, GenerationOrder.parse(order), result.forced_scores())
+        for order, result in results.items()
+        if result
+    ]
+    analysis = analyse(scored) if scored else None
+    perplexities = {each.order: each for each in analysis.perplexities} if analysis else {}
+    estimates = {each.parallel: each for each in analysis.estimates} if analysis else {}
+
+    def perplexity(order: str) -> str:
+        if not (found := perplexities.get(order)) or found.interval is None:
+            return NOT_RUN
+        return f"{found.perplexity:.2f} ({found.interval.low:.2f} to {found.interval.high:.2f})"
+
+    def estimate(order: str) -> str:
+        if not (found := estimates.get(order)) or found.pmi is None:
+            return NOT_RUN
+        interval = found.pmi.interval
+        return f"{found.nats:+.3f} ({interval.low:+.3f} to {interval.high:+.3f})"
+
+    yield "## Estimated mutual information"
+    lines = (
+        ("one at a time", perplexity("1x1"), perplexity("2x1+autoregressive"), "4.04", "4.86"),
+        ("two at once", perplexity("1x2"), perplexity("2x1"), "6.95", "4.72"),
+        ("PMI, nats per symbol", estimate("1x2"), estimate("2x1"), "0.542", "-0.029"),
+    )
+    headings = (
+        "perplexity",
+        "left to right",
+        "both ends",
+        "paper, left to right",
+        "paper, both ends",
+    )
+    yield markdown(Cells("", headings, lines))
+    yield (
+        "PMI is the difference of log perplexities, here in natural logs. The paper prints 0.235 "
+        "and -0.014, which fit logs of base 10; above are the natural ones of its perplexities."
+    )
+
+
+def grid(table: Table, _figures: Path, _pages: Path) -> Iterator[str]:
+    """Speed-up at the same beam and batch, for each batch and beam of the benchmark."""
+    for task in tasks_of(table):
+        report = load_speed(table, task)
+        yield "## Batch and beam"
+        if report is None:
+            yield f"{NOT_RUN}: `python experiments/run.py {table.name} --speed`"
+            continue
+        points = sorted({(row["batch"], row["beam"]) for row in report["rows"]})
+        by_name: dict[str, dict[tuple[int, int], str]] = {}
+        for row in report["rows"]:
+            found = row["same_beam"]
+            speedup = f"{found['speedup']['median']:.2f}x" if found else "-"
+            cell = f"{row['milliseconds']['median']:.1f} ms, {speedup}"
+            by_name.setdefault(row["name"], {})[row["batch"], row["beam"]] = cell
+        headings = ("model", *(f"batch {batch}, beam {beam}" for batch, beam in points))
+        lines = tuple(
+            (_short(name), *(cells.get(point, "-") for point in points))
+            for name, cells in by_name.items()
+        )
+        yield "Milliseconds a sentence, and speed-up against 1x1 at the same batch and beam, int8."
+        yield markdown(Cells("", headings, lines))
+        yield from report["notes"]
+
+
+def lengths(table: Table, figures: Path, pages: Path) -> Iterator[str]:
+    """Quality and speed by length of the source, as `bothends lengths` measured them."""
+    for task in tasks_of(table):
+        path = lengths_of(table, task)
+        yield "## By length of the source"
+        if not path.exists():
+            yield f"{NOT_RUN}: `python experiments/run.py {table.name} --speed`"
+            continue
+        found = json.loads(path.read_bytes())
+        headings = ["source words", "sentences"]
+        for name in found["systems"]:
+            headings += [f"{_short(name)} (95 %)", "ms", "speed-up"]
+        lines = []
+        for each in found["bins"]:
+            words = dict.fromkeys((str(each["shortest"]), str(each["longest"])))
+            cells = ["-".join(words), str(each["sentences"])]
+            for cell in each["cells"]:
+                interval = cell["interval"]
+                cells += [
+                    f"{cell['score']:.1f} ({interval['low']:.1f} to {interval['high']:.1f})",
+                    f"{cell['milliseconds']:.1f}",
+                    f"{cell['speedup']:.2f}x",
+                ]
+            lines.append(tuple(cells))
+        yield markdown(Cells("", tuple(headings), tuple(lines)))
+        picture = figures / path.with_suffix(".svg").name
+        shutil.copyfile(path.with_suffix(".svg"), picture)
+        yield from pictures([picture], "Quality and speed-up by length", pages)
+        yield f"Beam {found['beam']}, int8, one sentence at a time; {found['signature']}"
+
+
+def agreement(table: Table, figures: Path, pages: Path) -> Iterator[str]:
+    """Accuracy on contrastive pairs by distance, for every model that was run."""
+    found = []
+    for model in table.models():
+        path = model.run / "agreement.json"
+        if load_result(model) and path.exists():
+            (system,) = json.loads(path.read_bytes())["systems"]
+            name = {"raw": "", "distilled": "distilled"}[model.data]
+            found.append(Accuracies.from_json({**system, "name": name}))
+    yield "## Agreement of subject and verb"
+    if not found:
+        yield NOT_RUN
+        return
+    yield markdown(agreement_table(found))
+    paths = draw_accuracies(table, found, figures)
+    yield from pictures(paths, "Agreement by distance", pages)
+    yield (
+        "% of contrastive pairs whose right verb is more probable, with Wilson intervals of 95 %, "
+        "by words from subject to verb; distances are guessed (docs/analysis.md). 50 is chance."
+    )
+
+
+ANALYSES = {"pmi": mutual_information, "grid": grid, "lengths": lengths, "agreement": agreement}
+
+
+def _short(name: str) -> str:
+    """The name of a model from the path of its export."""
+    return Path(name).parent.name

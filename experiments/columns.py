@@ -1,0 +1,195 @@
+"""The columns of our tables: what a line shows of its models.
+
+`not run` is a model that was not trained, or not timed; `-` is a cell that has no meaning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+from bothends.model.config import PRESETS
+from bothends.scoring import corpus_perplexity
+from results import Result, compare, load_result, load_speed, load_training_speed
+from steps import Setting
+from table_file import Data, Row, Table
+
+NOT_RUN = "not run"
+NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a table at one beam."""
+
+    table: Table
+    row: Row
+    beam: int
+
+    def results(self, data: Data) -> list[Result | None]:
+        """Its models with this data, one for each seed."""
+        return [load_result(model) for model in self.table.models_of(self.row, data)]
+
+    def baseline(self) -> Line | None:
+        """The line that it is compared with; None for that line itself."""
+        rows = [row for row in self.table.rows if row.name == self.table.baseline]
+        return Line(self.table, rows[0], self.beam) if rows and rows[0] is not self.row else None
+
+    def speed(self) -> dict[str, Any] | None:
+        """Its row of the benchmark, one sentence at a time; that of distilled models if timed."""
+        report = load_speed(self.table, self.table.task_of(self.row))
+        models = self.table.models_of(self.row, "distilled") + self.table.models_of(self.row, "raw")
+        for name in (str(model.run / "int8") for model in models):
+            for found in report["rows"] if report else []:
+                if (found["name"], found["batch"], found["beam"]) == (name, 1, self.beam):
+                    row: dict[str, Any] = found
+                    return row
+        return None
+
+
+Cell = Callable[[Line], str]
+
+
+def quality(
+    data: Data, precision: str = "float32", dedup: bool = False, metric: str | None = None
+) -> Cell:
+    """A score with its interval; of several seeds, the mean and the lowest and highest."""
+
+    def cell(line: Line) -> str:
+        results = line.results(data)
+        if not results:
+            return NOTHING
+        name = metric or line.table.task_of(line.row).metric
+        setting = Setting(precision, line.beam, dedup)
+        figures = [result.figure(name, setting) for result in results if result]
+        if not figures:
+            return NOT_RUN
+        scores = [figure.score for figure in figures]
+        digits = 2 if name in ("otem", "repetition") else 1
+        if len(results) > 1:
+            return (
+                f"{mean(scores):.{digits}f} ({min(scores):.{digits}f} to {max(scores):.{digits}f})"
+            )
+        if precision != "float32" or dedup or metric:
+            return f"{scores[0]:.{digits}f}"
+        return f"{scores[0]:.1f} ({figures[0].low:.1f} to {figures[0].high:.1f})"
+
+    return cell
+
+
+def difference(data: Data) -> Cell:
+    """From the baseline on the same data; of several seeds, the mean and the range over them."""
+
+    def cell(line: Line) -> str:
+        other, results = line.baseline(), line.results(data)
+        if other is None or not results:
+            return NOTHING
+        setting = Setting("float32", line.beam)
+        pairs = [
+            compare(ours, theirs, setting)
+            for ours, theirs in zip(results, other.results(data), strict=False)
+            if ours and theirs
+        ]
+        if not pairs:
+            return NOT_RUN
+        if len(results) == 1:
+            interval = pairs[0].interval
+            return f"{pairs[0].difference:+.1f} ({interval.low:+.1f} to {interval.high:+.1f})"
+        found = [each.difference for each in pairs]
+        return f"{mean(found):+.1f} ({min(found):+.1f} to {max(found):+.1f})"
+
+    return cell
+
+
+def seeds(line: Line) -> str:
+    """The score of each seed."""
+    setting, metric = Setting("float32", line.beam), line.table.task_of(line.row).metric
+    return ", ".join(
+        f"{result.figure(metric, setting).score:.1f}" if result else NOT_RUN
+        for result in line.results("raw")
+    )
+
+
+def perplexity(line: Line) -> str:
+    (result,) = line.results("raw")
+    return f"{corpus_perplexity(result.forced_scores()):.2f}" if result else NOT_RUN
+
+
+def latency(line: Line) -> str:
+    found = line.speed()
+    return f"{found['milliseconds']['median']:.1f}" if found else NOT_RUN
+
+
+def speedup(baseline: str) -> Cell:
+    def cell(line: Line) -> str:
+        found = line.speed()
+        if not found:
+            return NOT_RUN
+        return f"{found[baseline]['speedup']['median']:.2f}x" if found[baseline] else NOTHING
+
+    return cell
+
+
+def training(line: Line) -> str:
+    found = load_training_speed().get(str(line.row.order), math.nan)
+    return NOT_RUN if math.isnan(found) else f"{found:.2f}x"
+
+
+def paper(name: str, form: str) -> Cell:
+    def cell(line: Line) -> str:
+        found = line.row.paper.get(line.beam)
+        value = getattr(found, name) if found else None
+        return NOTHING if value is None else format(value, form)
+
+    return cell
+
+
+def paper_training(line: Line) -> str:
+    found = line.row.paper_training
+    return NOTHING if found is None else f"{found:.2f}x"
+
+
+def layers(line: Line) -> str:
+    """Of the decoder."""
+    recipe = (line.table.models_of(line.row, "raw") or line.table.models_of(line.row, "distilled"))[
+        0
+    ].recipe()
+    return str(recipe.model.decoder_layers or PRESETS[recipe.model.preset]["decoder_layers"])
+
+
+COLUMNS: dict[str, tuple[str, Cell]] = {
+    "task": ("task", lambda line: line.table.task_of(line.row).name),
+    "order": ("order", lambda line: f"`{line.row.order}`"),
+    "beam": ("beam", lambda line: str(line.beam)),
+    "layers": ("decoder layers", layers),
+    "raw": ("{metric} (95 %)", quality("raw")),
+    "distilled": ("distilled (95 %)", quality("distilled")),
+    "raw_int8": ("int8", quality("raw", "int8")),
+    "distilled_int8": ("distilled, int8", quality("distilled", "int8")),
+    "raw_dedup": ("dedup", quality("raw", dedup=True)),
+    "distilled_dedup": ("distilled, dedup", quality("distilled", dedup=True)),
+    "raw_difference": ("difference", difference("raw")),
+    "distilled_difference": ("difference, distilled", difference("distilled")),
+    "seeds": ("each seed", seeds),
+    "chrf": ("chrF", quality("raw", metric="chrf")),
+    "otem": ("OTEM", quality("raw", metric="otem")),
+    "otem_dedup": ("OTEM, dedup", quality("raw", dedup=True, metric="otem")),
+    "distilled_otem": ("OTEM, distilled", quality("distilled", metric="otem")),
+    "distilled_otem_dedup": (
+        "OTEM, distilled, dedup",
+        quality("distilled", dedup=True, metric="otem"),
+    ),
+    "repetition": ("repetition %", quality("raw", metric="repetition")),
+    "perplexity": ("perplexity", perplexity),
+    "latency": ("ms", latency),
+    "speedup": ("speed-up", speedup("paper")),
+    "speedup_same_beam": ("at the same beam", speedup("same_beam")),
+    "training": ("training speed", training),
+    "paper_raw": ("paper", paper("raw", ".1f")),
+    "paper_distilled": ("paper, distilled", paper("distilled", ".1f")),
+    "paper_speedup": ("paper, speed-up", paper("speedup", ".2f")),
+    "paper_training": ("paper, training", paper_training),
+}

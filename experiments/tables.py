@@ -1,0 +1,112 @@
+"""Turn stored results into tables and figures; nothing is trained, translated or timed.
+
+    python experiments/tables.py [TABLE ...] [--output docs/tables] [--figures docs/images/results]
+
+Rows that were not run are shown as `not run`. Differences are paired bootstraps over stored
+translations, for which the references in $BOTHENDS_DATA are read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from analyses import ANALYSES, markdown, pictures, tasks_of
+from bothends.errors import BothendsError, UsageError, nearest
+from bothends.evaluation.bench_table import Table as Cells
+from columns import COLUMNS, Line
+from figures import FIGURES, TITLES
+from results import Result, load_result, load_speed
+from table_file import Table, load_tables
+
+MADE = "<!-- Written by experiments/tables.py from stored results: do not edit. -->"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; its exit status."""
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="names or files; else all")
+    parser.add_argument("--output", type=Path, default=Path("docs/tables"), metavar="DIR")
+    parser.add_argument("--figures", type=Path, default=Path("docs/images/results"), metavar="DIR")
+    options = parser.parse_args(arguments)
+    try:
+        tables = load_tables(options.tables)
+        for folder in (options.output, options.figures):
+            folder.mkdir(parents=True, exist_ok=True)
+        for table in tables:
+            path = options.output / f"{table.name}.md"
+            parts = write_table(table, options.figures, options.output)
+            path.write_text("\n\n".join([MADE, *parts]) + "\n", encoding="utf-8")
+            print(path)
+    except BothendsError as error:
+        print(f"tables.py: error: {error}", file=sys.stderr)
+        return error.exit_status
+    return 0
+
+
+def write_table(table: Table, figures: Path, pages: Path) -> Iterator[str]:
+    """The parts of a page: the table, its figures, its analyses, what it is made of."""
+    yield f"# {table.title}"
+    yield markdown(cells_of(table))
+    if table.note:
+        yield table.note
+    if table.figure is not None:
+        yield from pictures(FIGURES[table.figure](table, figures), table.title, pages)
+    for analysis in table.analyses:
+        yield from ANALYSES[analysis](table, figures, pages)
+    yield "\n".join(["## Signatures and commands", "", *(f"- {line}" for line in _facts(table))])
+
+
+def cells_of(table: Table) -> Cells:
+    """A line for each row and beam."""
+    for name in table.columns:
+        if name not in COLUMNS:
+            raise UsageError(f"{table.name}: no column {name!r}; {nearest(name, COLUMNS)}")
+    columns = [COLUMNS[name] for name in table.columns]
+    metrics = {table.task_of(row).metric for row in table.rows}
+    quality = TITLES[metrics.pop()] if len(metrics) == 1 else "quality"
+    lines = tuple(
+        (row.name, *(cell(Line(table, row, beam)) for _, cell in columns))
+        for row in table.rows
+        for beam in table.beams
+    )
+    headings = ("model", *(heading.format(metric=quality) for heading, _ in columns))
+    return Cells(table.title, headings, lines)
+
+
+def _facts(table: Table) -> Iterator[str]:
+    """How the figures came about, and the command that makes what is missing."""
+    models = table.models()
+    results = [result for result in map(load_result, models) if result]
+    command = f"python experiments/run.py {table.name}"
+    yield f"{len(results)} of {len(models)} models were run; `{command}` runs the others"
+    if missing := [model for model in models if not load_result(model)]:
+        yield "Not run: " + ", ".join(f"`{model.name}`" for model in missing)
+    for signature in dict.fromkeys(line for result in results for line in result.signatures()):
+        yield f"`{signature}`"
+    for result in results:
+        yield f"`{result.model.name}`: {_budget(result)}; `{_evaluation(result)}`"
+    for task in tasks_of(table):
+        if report := load_speed(table, task):
+            yield f"speed: `{report['rows'][0]['signature']}`"
+
+
+def _budget(result: Result) -> str:
+    training = result.content["training"]
+    return (
+        f"{training['updates']:,} updates, {training['target_tokens'] / 1e6:.1f} million target "
+        f"tokens, commit {(training['commit'] or 'unknown')[:7]}"
+    )
+
+
+def _evaluation(result: Result) -> str:
+    return str(result.content["evaluations"][0]["signature"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
