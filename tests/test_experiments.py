@@ -7,6 +7,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -29,8 +30,8 @@ from training_data import TINY
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 sys.path.insert(0, str(EXPERIMENTS))
-jobs, steps, table_file, tables, speed = map(
-    import_module, ("jobs", "steps", "table_file", "tables", "speed")
+columns, jobs, speed, steps, table_file, tables = map(
+    import_module, ("columns", "jobs", "speed", "steps", "table_file", "tables")
 )
 
 TASK = {
@@ -226,6 +227,25 @@ def test_unknown_rows_and_tables_are_errors(folder: Path) -> None:
         table_file.load_tables(["tou"])
 
 
+def test_the_tables_that_come_with_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(EXPERIMENTS.parent)
+    found = {table.name: table for table in table_file.load_tables([])}
+    assert list(found) == sorted(found)
+    # What the page says of each: the models that no table before it has.
+    page = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \|.*\| (\d+)(?: more)? \|$", page, re.MULTILINE)
+    known: set[str] = set()
+    counts = []
+    for name, table in found.items():
+        names = {model.name for model in table.models()}
+        counts.append((name.partition("-")[2], str(len(names - known))))
+        known |= names
+        assert set(table.columns) <= columns.COLUMNS.keys()
+        assert Path(table.models()[0].task.prepare[0]).exists()
+    assert counts == told
+    assert table_file.load_tables(["main"]) == [found["1-main"]]
+
+
 def job(name: str, work: Callable[[Any], None], *needs: str) -> Any:
     return jobs.Job(name, Path(name), work, needs)
 
@@ -374,11 +394,11 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
         {"name": "four", "order": "2x2", "paper": {4: {"raw": 23, "speedup": 3.31}}},
         {"name": "parallel", "order": "1x2"},
     ]
-    columns = "order raw seeds raw_difference raw_int8 distilled perplexity latency speedup"
+    names = "order raw seeds raw_difference raw_int8 distilled perplexity latency speedup"
     path = write_table(
         rows,
         baseline="ends",
-        columns=[*columns.split(), "paper_raw", "paper_speedup"],
+        columns=[*names.split(), "paper_raw", "paper_speedup"],
         analyses=["grid", "pmi"],
         figure="speed",
         note="A note.",
