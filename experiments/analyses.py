@@ -18,7 +18,7 @@ from bothends.evaluation.pmi import Model as Scored
 from bothends.evaluation.pmi import analyse
 from bothends.order import GenerationOrder
 from columns import NOT_RUN
-from figures import draw_accuracies
+from figures import Place, draw_accuracies
 from results import Result, load_result, load_speed
 from speed import lengths_of
 from table_file import Table, Task
@@ -41,7 +41,7 @@ def tasks_of(table: Table) -> list[Task]:
     return list({table.task_of(row).name: table.task_of(row) for row in table.rows}.values())
 
 
-def mutual_information(table: Table, _figures: Path, _pages: Path) -> Iterator[str]:
+def mutual_information(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
     """The paper's table of perplexities, and ours in its form."""
     results: dict[str, Result | None] = {
         str(row.order): load_result(table.models_of(row, "raw")[0]) for row in table.rows
@@ -86,7 +86,7 @@ def mutual_information(table: Table, _figures: Path, _pages: Path) -> Iterator[s
     )
 
 
-def grid(table: Table, _figures: Path, _pages: Path) -> Iterator[str]:
+def grid(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
     """Speed-up at the same beam and batch, for each batch and beam of the benchmark."""
     for task in tasks_of(table):
         report = load_speed(table, task)
@@ -108,10 +108,9 @@ def grid(table: Table, _figures: Path, _pages: Path) -> Iterator[str]:
         )
         yield "Milliseconds a sentence, and speed-up against 1x1 at the same batch and beam, int8."
         yield markdown(Cells("", headings, lines))
-        yield from report["notes"]
 
 
-def lengths(table: Table, figures: Path, pages: Path) -> Iterator[str]:
+def lengths(table: Table, place: Place, pages: Path) -> Iterator[str]:
     """Quality and speed by length of the source, as `bothends lengths` measured them."""
     for task in tasks_of(table):
         path = lengths_of(table, task)
@@ -136,13 +135,13 @@ def lengths(table: Table, figures: Path, pages: Path) -> Iterator[str]:
                 ]
             lines.append(tuple(cells))
         yield markdown(Cells("", tuple(headings), tuple(lines)))
-        picture = figures / path.with_suffix(".svg").name
+        picture = place.folder / path.with_suffix(".svg").name
         shutil.copyfile(path.with_suffix(".svg"), picture)
         yield from pictures([picture], "Quality and speed-up by length", pages)
         yield f"Beam {found['beam']}, int8, one sentence at a time; {found['signature']}"
 
 
-def agreement(table: Table, figures: Path, pages: Path) -> Iterator[str]:
+def agreement(table: Table, place: Place, pages: Path) -> Iterator[str]:
     """Accuracy on contrastive pairs by distance, for every model that was run."""
     found = []
     for model in table.models():
@@ -156,7 +155,7 @@ def agreement(table: Table, figures: Path, pages: Path) -> Iterator[str]:
         yield NOT_RUN
         return
     yield markdown(agreement_table(found))
-    paths = draw_accuracies(table, found, figures)
+    paths = draw_accuracies(table, found, place)
     yield from pictures(paths, "Agreement by distance", pages)
     yield (
         "% of contrastive pairs whose right verb is more probable, with Wilson intervals of 95 %, "

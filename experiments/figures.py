@@ -1,8 +1,9 @@
-"""The figures of our tables: SVG and PNG, from stored results alone."""
+"""The figures of our tables, as SVG and on request as PNG, from stored results alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,18 @@ TITLES = {"bleu": "BLEU", "rougeL": "ROUGE-L"}
 DATA: tuple[Data, ...] = ("raw", "distilled")
 
 
-def draw_speed(table: Table, folder: Path) -> list[Path]:
+@dataclass(frozen=True)
+class Place:
+    """Where figures go, and in which formats."""
+
+    folder: Path
+    formats: tuple[str, ...] = ("svg",)
+
+    def paths(self, name: str) -> list[Path]:
+        return [self.folder / f"{name}.{each}" for each in self.formats]
+
+
+def draw_speed(table: Table, place: Place) -> list[Path]:
     """Quality against speed-up: a point for each model and beam that was timed."""
     points = []
     for number, row in enumerate(table.rows):
@@ -60,10 +72,10 @@ def draw_speed(table: Table, folder: Path) -> list[Path]:
         figure.legend(loc="outside right center", frameon=False)
         return figure
 
-    return _save(draw, folder, f"{table.name}-speed")
+    return _save(draw, place, f"{table.name}-speed")
 
 
-def draw_bars(table: Table, folder: Path) -> list[Path]:
+def draw_bars(table: Table, place: Place) -> list[Path]:
     """A bar with its interval for each row that was run."""
     metric, setting = _metric(table), Setting("float32", table.beams[0])
     rows = [
@@ -76,24 +88,24 @@ def draw_bars(table: Table, folder: Path) -> list[Path]:
 
     def draw(pyplot: Any) -> Any:
         figure, panel = pyplot.subplots(figsize=(6.4, 1 + 0.35 * len(rows)), layout="constrained")
-        for place, (row, result) in enumerate(rows):
+        for height, (row, result) in enumerate(rows):
             if result is None:
-                panel.text(0, place, " not run", va="center", color="gray")
+                panel.text(0, height, " not run", va="center", color="gray")
                 continue
             found = result.figure(metric, setting)
             colour = COLOURS[0] if row.name == table.baseline else COLOURS[5]
-            panel.barh(place, found.score, color=colour, alpha=0.8)
-            panel.plot([found.low, found.high], [place] * 2, color="black")
+            panel.barh(height, found.score, color=colour, alpha=0.8)
+            panel.plot([found.low, found.high], [height] * 2, color="black")
         panel.set_yticks(range(len(rows)), [f"{row.name} ({row.order})" for row, _ in rows])
         panel.set_ylim(len(rows) - 0.4, -0.6)  # the first row on top
         panel.set_xlabel(f"{_title(table)}, 95% intervals")
         panel.spines[["top", "right"]].set_visible(False)
         return figure
 
-    return _save(draw, folder, table.name)
+    return _save(draw, place, table.name)
 
 
-def draw_tokens(table: Table, folder: Path) -> list[Path]:
+def draw_tokens(table: Table, place: Place) -> list[Path]:
     """Quality, over-translation and speed against tokens per direction, as the paper draws them."""
     beam = table.beams[0]
     rows = [row for row in table.rows if row.order.directions > 1]
@@ -140,12 +152,12 @@ def draw_tokens(table: Table, folder: Path) -> list[Path]:
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right", frameon=False)
         return figure
 
-    return _save(draw, folder, table.name)
+    return _save(draw, place, table.name)
 
 
-def draw_accuracies(table: Table, found: Sequence[Accuracies], folder: Path) -> list[Path]:
+def draw_accuracies(table: Table, found: Sequence[Accuracies], place: Place) -> list[Path]:
     """Agreement by distance."""
-    paths = [folder / f"{table.name}-agreement.{kind}" for kind in ("svg", "png")]
+    paths = place.paths(f"{table.name}-agreement")
     for path in paths:
         draw_agreement(found, path)
     return paths
@@ -171,13 +183,14 @@ def _title(table: Table) -> str:
     return TITLES[_metric(table)]
 
 
-def _save(draw: Callable[[Any], Any], folder: Path, name: str) -> list[Path]:
+def _save(draw: Callable[[Any], Any], place: Place, name: str) -> list[Path]:
     """The same bytes whenever the results are the same."""
     pyplot = load_pyplot()
     with pyplot.rc_context({"svg.hashsalt": "bothends", "font.size": 9}):
         figure = draw(pyplot)
-        paths = [folder / f"{name}.svg", folder / f"{name}.png"]
-        for path, metadata in zip(paths, ({"Date": None}, None), strict=True):
+        paths = place.paths(name)
+        for path in paths:
+            metadata = {"Date": None} if path.suffix == ".svg" else None
             figure.savefig(path, dpi=110, metadata=metadata)
         pyplot.close(figure)
     return paths

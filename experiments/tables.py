@@ -1,6 +1,6 @@
 """Turn stored results into tables and figures; nothing is trained, translated or timed.
 
-    python experiments/tables.py [TABLE ...] [--output docs/tables] [--figures docs/images/results]
+    python experiments/tables.py [TABLE ...]    writes docs/tables and docs/images/results
 
 Rows that were not run are shown as `not run`. Differences are paired bootstraps over stored
 translations, for which the references in $BOTHENDS_DATA are read.
@@ -17,7 +17,7 @@ from analyses import ANALYSES, markdown, pictures, tasks_of
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.evaluation.bench_table import Table as Cells
 from columns import COLUMNS, Line
-from figures import FIGURES, TITLES
+from figures import FIGURES, TITLES, Place
 from results import Result, load_result, load_speed
 from table_file import Table, load_tables
 
@@ -33,14 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="names or files; else all")
     parser.add_argument("--output", type=Path, default=Path("docs/tables"), metavar="DIR")
     parser.add_argument("--figures", type=Path, default=Path("docs/images/results"), metavar="DIR")
+    parser.add_argument("--png", action="store_true", help="figures as PNG, too")
     options = parser.parse_args(arguments)
     try:
         tables = load_tables(options.tables)
         for folder in (options.output, options.figures):
             folder.mkdir(parents=True, exist_ok=True)
+        place = Place(options.figures, ("svg", "png") if options.png else ("svg",))
         for table in tables:
             path = options.output / f"{table.name}.md"
-            parts = write_table(table, options.figures, options.output)
+            parts = write_table(table, place, options.output)
             path.write_text("\n\n".join([MADE, *parts]) + "\n", encoding="utf-8")
             print(path)
     except BothendsError as error:
@@ -49,16 +51,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def write_table(table: Table, figures: Path, pages: Path) -> Iterator[str]:
+def write_table(table: Table, place: Place, pages: Path) -> Iterator[str]:
     """The parts of a page: the table, its figures, its analyses, what it is made of."""
     yield f"# {table.title}"
     yield markdown(cells_of(table))
     if table.note:
         yield table.note
+    for task in tasks_of(table):
+        # Such as that the machine was busy, which makes times worth little.
+        yield from (load_speed(table, task) or {"notes": []})["notes"]
     if table.figure is not None:
-        yield from pictures(FIGURES[table.figure](table, figures), table.title, pages)
+        yield from pictures(FIGURES[table.figure](table, place), table.title, pages)
     for analysis in table.analyses:
-        yield from ANALYSES[analysis](table, figures, pages)
+        yield from ANALYSES[analysis](table, place, pages)
     yield "\n".join(["## Signatures and commands", "", *(f"- {line}" for line in _facts(table))])
 
 

@@ -413,7 +413,7 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
     pretend_speed(table, **{"tiny-1x1": 20.0, "tiny-2x1": 10.0})
     rows[0]["seeds"] = [1]
     write_yaml(str(path), {**yaml.safe_load(path.read_text()), "rows": rows})
-    assert tables.main([str(path), "--output", "pages", "--figures", "pictures"]) == 0
+    assert tables.main([str(path), "--output", "pages", "--figures", "pictures", "--png"]) == 0
     page = Path("pages/toy.md").read_text()
     cells = {
         line.split(" | ")[0].removeprefix("| "): line.removesuffix(" |").split(" | ")[1:]
