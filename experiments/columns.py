@@ -174,6 +174,8 @@ COLUMNS: dict[str, tuple[str, Cell]] = {
     "raw_difference": ("difference", difference("raw")),
     "distilled_difference": ("difference, distilled", difference("distilled")),
     "seeds": ("each seed", seeds),
+    "seeds_mean": ("{metric}, mean (lowest to highest)", quality("raw")),
+    "seeds_difference": ("difference, seed by seed (lowest to highest)", difference("raw")),
     "chrf": ("chrF", quality("raw", metric="chrf")),
     "otem": ("OTEM", quality("raw", metric="otem")),
     "otem_dedup": ("OTEM, dedup", quality("raw", dedup=True, metric="otem")),
