@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import bothends.translator
+import bothends.box
 from bothends import BothendsError, Translation, TranslationOptions, Translator, UsageError
 from bothends.model.directory import CONFIG, DECODER, ENCODER, VOCABULARY, WEIGHTS
 from bothends.scoring import force_scores
@@ -354,11 +354,19 @@ class TestLoad:
             Translator.load(tiny_model(), precision="int4")  # type: ignore[arg-type]
 
     def test_the_model_in_the_box(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setattr(bothends.translator, "BOXED_MODEL", tmp_path / "missing")
+        monkeypatch.setattr(bothends.box, "BOX", tmp_path)
         with pytest.raises(BothendsError, match=r"no model in the box.*--model DIR"):
             Translator.load()
-        monkeypatch.setattr(bothends.translator, "BOXED_MODEL", tiny_model())
-        assert Translator.load().translate(["ba"])[0].steps > 0
+        shutil.copytree(tiny_model("2x1"), tmp_path / bothends.box.DEFAULT_MODEL)
+        shutil.copytree(tiny_model("1x1"), tmp_path / "other")
+        assert str(Translator.load().description.order) == "2x1"
+        assert str(Translator.load("other").description.order) == "1x1"
+        with pytest.raises(BothendsError, match="another: no such model directory"):
+            Translator.load("another")
+        # a directory of the user's own comes first
+        shutil.copytree(tiny_model("2x1"), tmp_path / "here" / "other")
+        monkeypatch.chdir(tmp_path / "here")
+        assert str(Translator.load("other").description.order) == "2x1"
 
     def test_a_directory_may_be_a_string(self) -> None:
         assert Translator.load(str(tiny_model())).translate([""])[0].text == ""

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bothends.box import find_model
 from bothends.engines.loading import EngineName, Precision, load_engine
 from bothends.engines.protocol import Engine
 from bothends.errors import BothendsError, UsageError
@@ -31,9 +32,6 @@ from bothends.search import Hypothesis, beam_search
 from bothends.streaming import Place, in_order, split_into_windows, submit_in_batches
 from bothends.translation import BATCH_TOKENS, EMPTY, Translation, TranslationOptions
 from bothends.vocabulary import Vocabularies
-
-#: The model in the box: a model directory that is part of the installed package.
-BOXED_MODEL = Path(__file__).parent / "models" / "default"
 
 #: Tokens of a source or target that is scored. All its slots attend to each other at once, so that
 #: memory grows with the square: 2,048 take some hundred megabytes.
@@ -71,18 +69,13 @@ class Translator:
         threads: int | None = None,
         engine: EngineName = "onnx",
     ) -> Translator:
-        """Load the model in `directory`, or the model in the box.
+        """Load the model in `directory`, or the one of that name in the box, or the default one.
 
         `precision` only checks that the model was exported with it. `threads` are all cores that
         the process may use, unless you say otherwise. The `torch` engine needs PyTorch and the
         model's weights: it is the reference, and the one for a GPU.
         """
-        directory = BOXED_MODEL if directory is None else Path(directory)
-        if directory == BOXED_MODEL and not directory.is_dir():
-            raise BothendsError(
-                "this installation has no model in the box: name a model directory "
-                "(--model DIR, or Translator.load(directory))"
-            )
+        directory = find_model(directory)
         description = read_description(directory)
         vocabularies = Vocabularies.load(directory, description.model.special)
         for side, vocabulary, words in (

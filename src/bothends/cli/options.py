@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 import typer
 
 ModelOption = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Model directory; else the model in the box.")
+    Path | None,
+    typer.Option(metavar="DIR", help="Model directory, or the name of a model in the box."),
 ]
 ThreadsOption = Annotated[
     int | None, typer.Option(min=1, help="Batches at once; else one per core.")

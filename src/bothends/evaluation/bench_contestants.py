@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bothends.box import find_model
 from bothends.engines.loading import Precision
 from bothends.engines.onnx_engine import OnnxEngine
 from bothends.errors import BothendsError, UsageError
@@ -113,7 +114,8 @@ def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contest
     if wishes.source is not None:
         pairs = read_pairs(wishes.source, wishes.reference, wishes.sentences or TEXT_SENTENCES)
     peers_wait = bool(wishes.peers.names)
-    for directory, name in zip(wishes.models, _short_names(wishes.models), strict=True):
+    directories = [find_model(model) for model in wishes.models]
+    for directory, name in zip(directories, _short_names(directories), strict=True):
         description = read_description(directory)
         config, order = description.model, description.order
         load = _loader(directory)
