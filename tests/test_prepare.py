@@ -274,6 +274,8 @@ def test_killed(data: Path, how: signal.Signals) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        # A suite in the background of a shell hands on that Ctrl-C is to be ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while not Path("corpus.partial/train.tokens.000").exists():
         assert process.poll() is None
