@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 
 .PHONY: demo test check format clean
 
-demo: $(VENV)/train.stamp  ## the idea at work: pictures of the orders, tiny models, measured steps
+demo: $(VENV)/runtime.stamp  ## translate with the models in the box, see how, and how fast
 	$(BIN)/python experiments/demo.py
 
 test: $(VENV)/dev.stamp  ## the whole test suite
@@ -28,10 +28,10 @@ clean:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/train.stamp: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[train]'
+$(VENV)/runtime.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable .
 	touch $@
 
 $(VENV)/dev.stamp: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[train,eval,dev]'
-	touch $@ $(VENV)/train.stamp
+	touch $@ $(VENV)/runtime.stamp

@@ -1,4 +1,4 @@
-"""`make demo`: its task is right, and it runs from end to end (here with hardly any training)."""
+"""The demo from scratch: its task is right, and it runs to the end (with hardly any training)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-DEMO = Path(__file__).parents[1] / "experiments" / "demo.py"
+DEMO = Path(__file__).parents[1] / "experiments" / "spelling_demo.py"
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,104 @@
+"""The models in the box: small enough, described, and able to say what a traveller needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bothends import Translator
+from bothends.box import BOX, DEFAULT_MODEL, boxed_models, find_model
+from bothends.model.directory import CARD, CONFIG
+
+MEGABYTE = 1 << 20
+ROOT = Path(__file__).parents[1]
+
+#: What may come out; German has a polite, a familiar and a plural "you".
+EVERYDAY = {
+    "Where is the nearest station?": {"Wo ist der nächste Bahnhof?"},
+    "I am hungry.": {"Ich habe Hunger.", "Ich bin hungrig."},
+    "What is your name?": {"Wie heißt du?", "Wie heißen Sie?", "Wie ist Ihr Name?"},
+    "I don't understand.": {"Ich verstehe nicht.", "Ich verstehe es nicht."},
+    "Can you help me?": {"Kannst du mir helfen?", "Können Sie mir helfen?"},
+    "How much does it cost?": {"Wie viel kostet es?", "Wie viel kostet das?"},
+    "I love you.": {"Ich liebe dich.", "Ich liebe Sie.", "Ich liebe euch."},
+    "The weather is nice today.": {"Das Wetter ist heute schön.", "Heute ist schönes Wetter."},
+    "Do you speak English?": {"Sprichst du Englisch?", "Sprechen Sie Englisch?"},
+    "We need more time.": {"Wir brauchen mehr Zeit."},
+    "He works in a big hospital.": {"Er arbeitet in einem großen Krankenhaus."},
+    "Open the window, please.": {"Öffne bitte das Fenster.", "Öffnen Sie bitte das Fenster."},
+}
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator.load(threads=1)
+
+
+def test_names_and_sizes() -> None:
+    assert DEFAULT_MODEL in boxed_models()
+    sizes = {
+        name: sum(path.stat().st_size for path in (BOX / name).iterdir()) for name in boxed_models()
+    }
+    assert all(size <= 16 * MEGABYTE for size in sizes.values()), sizes
+    assert sum(sizes.values()) <= 40 * MEGABYTE, sizes
+
+
+@pytest.mark.parametrize("name", boxed_models())
+def test_each_says_what_it_is(name: str) -> None:
+    directory = find_model(name)
+    card = (directory / CARD).read_text(encoding="utf-8")
+    assert "CC BY 2.0 FR" in card
+    assert "Tatoeba" in card
+    description = json.loads((directory / CONFIG).read_bytes())
+    assert name == f"en-de-{description['order']}"
+    assert (description["source_language"], description["target_language"]) == ("en", "de")
+    # Made somewhere, but of no interest where.
+    assert not re.search(r"/(home|root|work|Users)/", json.dumps(description) + card)
+
+
+@pytest.mark.parametrize("english", EVERYDAY)
+def test_everyday_sentences(translator: Translator, english: str) -> None:
+    (translation,) = translator.translate([english])
+    assert translation.text in EVERYDAY[english]
+
+
+def test_alone_as_in_a_batch(translator: Translator) -> None:
+    together = translator.translate(list(EVERYDAY))
+    alone = [translator.translate([english])[0] for english in EVERYDAY]
+    assert [each.text for each in together] == [each.text for each in alone]
+
+
+def test_the_command_needs_no_model() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bothends", "translate"],
+        input="Where is the nearest station?\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() in EVERYDAY["Where is the nearest station?"]
+
+
+def test_the_demo_runs_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('the demo is for the runtime alone')\n")
+    program = "import demo; demo.main(rounds=1)"
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "experiments")])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Wo ist der nächste Bahnhof?" in done.stdout
+    for beam in "14":
+        for order in "1x1", "2x1":
+            assert re.search(
+                rf"^ +{beam} +{order} +\d+\.\d +\d+\.\d ms +\d+\.\d\dx$", done.stdout, re.M
+            )
