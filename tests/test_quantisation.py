@@ -119,9 +119,11 @@ def test_a_product_is_that_of_its_integers(
     # A value that lies between two integers to within rounding may become either; each such one
     # moves a sum by a weight, 64 steps at most. There are a few among a thousand rows, if any.
     step = np.abs(x).max(axis=1, keepdims=True) / ROW_LIMIT * np.abs(matrix).max(axis=1)
+    # A sum with its bias is rounded to float32: in a quiet row that is much of a step.
+    rounding = np.finfo(np.float32).eps * np.maximum(np.abs(expected), np.abs(bias))
     difference = np.abs(linear(x, matrix, bias) - expected)
-    assert (difference <= step * 1.01).all()
-    assert np.median(difference / step) < 1e-4
+    assert (difference <= step * 1.01 + rounding).all()
+    assert np.median((difference - rounding) / step) < 1e-4
 
 
 def test_a_row_of_zeros_gives_the_bias(random: np.random.Generator) -> None:
