@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.cli.options import EngineOption, InvalidOption, PrecisionOption, ThreadsOption
+from bothends.cli.options import (
+    EngineOption,
+    InvalidOption,
+    JsonFileOption,
+    PrecisionOption,
+    ThreadsOption,
+)
 from bothends.errors import BothendsError, UsageError
 
 if TYPE_CHECKING:
@@ -60,9 +66,7 @@ def evaluate(
         list[Path] | None,
         typer.Option(metavar="FILE", help="Where translations go: one file for each --model."),
     ] = None,
-    json_: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Where a line of JSON goes.")
-    ] = None,
+    json_: JsonFileOption = None,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the scores: .svg or .png.")
     ] = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bothends.cli.evaluate import check_writable, read_aligned, read_lines
-from bothends.cli.options import EngineOption, InvalidOption, PrecisionOption
+from bothends.cli.options import EngineOption, InvalidOption, JsonFileOption, PrecisionOption
 
 if TYPE_CHECKING:
     from bothends.engines.loading import EngineName, Precision
@@ -42,9 +42,7 @@ def lengths(
     precision: PrecisionOption = None,
     engine: EngineOption = "onnx",
     invalid: InvalidOption = "error",
-    json_: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Where a line of JSON goes.")
-    ] = None,
+    json_: JsonFileOption = None,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw quality and speed-up: .svg or .png.")
     ] = None,

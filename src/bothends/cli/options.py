@@ -23,3 +23,6 @@ InvalidOption = Annotated[
     Literal["error", "replace"], typer.Option(help="What to do about invalid UTF-8.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON record per line.")]
+JsonFileOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Where a line of JSON goes.")
+]

@@ -9,7 +9,13 @@ from typing import Annotated
 import typer
 
 from bothends.cli.evaluate import check_writable, read_aligned, read_lines
-from bothends.cli.options import EngineOption, InvalidOption, PrecisionOption, ThreadsOption
+from bothends.cli.options import (
+    EngineOption,
+    InvalidOption,
+    JsonFileOption,
+    PrecisionOption,
+    ThreadsOption,
+)
 
 
 def pmi(
@@ -24,9 +30,7 @@ def pmi(
     precision: PrecisionOption = None,
     engine: EngineOption = "onnx",
     invalid: InvalidOption = "error",
-    json_: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Where a line of JSON goes.")
-    ] = None,
+    json_: JsonFileOption = None,
 ) -> None:
     """Compare perplexities of orders, and estimate the mutual information of a step's words.
 
