@@ -52,7 +52,7 @@ CHAIN: dict[str, Any] = {
             "recipe": "train.yaml",
             "average": 1,
             "order": "2x2",
-            "from_teacher": False,
+            "init": None,
             "set": {"model.decoder_layers": 1, "seed": 7},
         },
     },
@@ -277,6 +277,23 @@ def test_a_dry_run_shows_commands_and_runs_none(
     assert [corpus.repeat for corpus in recipe.data.prepared] == [1, 2]
 
 
+def test_a_student_may_begin_with_another_one(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stages = {
+        stage.name: stage
+        for stage in stages_of(
+            load_chain(Path("chain.yaml"), ["students.scratch.init=2x1"]), Path()
+        )
+    }
+    assert "init=runs/2x1-averaged" in stages["scratch-train"].command
+    assert "2x1-average" in stages["scratch-train"].needs
+    assert "teacher-average" not in stages["scratch-train"].needs
+    # What began otherwise is not taken for it.
+    assert run_chain("students.scratch.init=2x1") == 1
+    assert "runs/scratch: made from another output of 2x1-average" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
@@ -287,6 +304,11 @@ def test_a_dry_run_shows_commands_and_runs_none(
         (["students.2x1.order=2y1"], "students.2x1.order: "),
         (["students.a/b={order: 2x1, recipe: train.yaml}"], "students.a/b: expected a name"),
         (["students.teacher={order: 2x1, recipe: train.yaml}"], "students.teacher: expected"),
+        (
+            ["students.2x1.init=techer"],
+            "no model 'techer' is trained before it; did you mean teach",
+        ),
+        (["students.2x1.init=scratch"], "students.2x1.init: no model 'scratch' is trained before"),
         (["corpus.source=$NO_SUCH_PLACE/text"], "$NO_SUCH_PLACE/text: the environment does not"),
         (["teacher.recipe=none.yaml"], "none.yaml: no such recipe"),
         (["teacher.set.ordre=2x1"], "override: unknown key 'ordre'; did you mean order?"),

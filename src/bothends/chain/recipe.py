@@ -66,8 +66,8 @@ class Student(Training):
     """A model that learns from the teacher's translations."""
 
     order: Order
-    #: begin with the teacher's weights, and not with random ones
-    from_teacher: bool = True
+    #: whose weights it begins with: the teacher's, those of a student above it, or none
+    init: str | None = "teacher"
     #: how often an epoch reads the original pairs besides the distilled ones
     references: int = Field(0, ge=0)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bothends.chain.recipe import ChainRecipe, Corpus, Student, Training
-from bothends.errors import UsageError
+from bothends.errors import UsageError, nearest
 from bothends.model.directory import CONFIG
 from bothends.shards import MANIFEST
 from bothends.training.recipe import Recipe
@@ -58,6 +58,14 @@ def stages_of(chain: ChainRecipe, place: Path) -> list[Stage]:
     for name in chain.students:
         if name == "teacher" or not name.replace("-", "").replace("_", "").isalnum():
             raise UsageError(f"students.{name}: expected a name such as 2x1, of letters and digits")
+    trained = ["teacher"]
+    for name, student in chain.students.items():
+        if student.init not in (None, *trained):
+            raise UsageError(
+                f"students.{name}.init: no model {student.init!r} is trained before it; "
+                f"{nearest(student.init, trained)}"
+            )
+        trained.append(name)
     return list(_stages(chain, place))
 
 
@@ -96,7 +104,10 @@ def _stages(chain: ChainRecipe, place: Path) -> Iterator[Stage]:
     for name, student in chain.students.items():
         recipe = _recipe(student, place, _student_settings(directory / name, student, prepared))
         needs = ["prepare-distilled"]
-        needs += ["teacher-average"] * student.from_teacher + ["prepare"] * bool(student.references)
+        if student.init is not None:
+            needs.append(f"{student.init}-average")
+        if student.references:
+            needs.append("prepare")
         yield from _train(name, chain, student, recipe, tuple(needs))
 
     names = ["teacher", *chain.students]
@@ -126,8 +137,8 @@ def _student_settings(run: Path, student: Student, prepared: Path) -> dict[str, 
     if student.references:
         corpora.append({"path": str(prepared), "repeat": student.references})
     settings = {"order": str(student.order), "data.prepared": corpora, "run": str(run)}
-    if student.from_teacher:
-        settings["init"] = str(directory / "teacher-averaged")
+    if student.init is not None:
+        settings["init"] = str(directory / f"{student.init}-averaged")
     return settings
 
 
