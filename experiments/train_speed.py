@@ -32,6 +32,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor
 
+from bothends.evaluation.peers_transformers import marian_config
 from bothends.model.config import Dropout, ModelConfig, preset
 from bothends.model.transformer import Transformer
 from bothends.order import GenerationOrder
@@ -95,32 +96,11 @@ def our_step(config: ModelConfig, order: str) -> Step:
 
 def marian_step(config: ModelConfig) -> Step:
     """The same update of transformers' model of the same sizes."""
-    from transformers import MarianConfig, MarianMTModel
+    from transformers import MarianMTModel
 
-    special, rates = config.special, config.dropout
+    special = config.special
     torch.manual_seed(1)
-    model = MarianMTModel(
-        MarianConfig(
-            vocab_size=config.vocabulary_size,
-            d_model=config.width,
-            encoder_layers=config.encoder_layers,
-            decoder_layers=config.decoder_layers,
-            encoder_attention_heads=config.heads,
-            decoder_attention_heads=config.heads,
-            encoder_ffn_dim=config.feed_forward,
-            decoder_ffn_dim=config.feed_forward,
-            activation_function=config.activation,
-            dropout=rates.residual,
-            attention_dropout=rates.attention,
-            activation_dropout=rates.activation,
-            pad_token_id=special.pad,
-            eos_token_id=special.end,
-            decoder_start_token_id=special.start,
-            forced_eos_token_id=special.end,
-            scale_embedding=True,
-            max_position_embeddings=512,
-        )
-    ).train()
+    model = MarianMTModel(marian_config(config)).train()
     optimiser = _adam(model)
 
     def step(pairs: list[Pair]) -> None:

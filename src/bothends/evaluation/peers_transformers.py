@@ -70,40 +70,48 @@ def marian_state(config: ModelConfig, weights: Weights) -> Weights:
     return state
 
 
+def marian_config(config: ModelConfig) -> Any:
+    """The `MarianConfig` of a model of our sizes and dropout."""
+    from transformers import MarianConfig
+
+    special, rates = config.special, config.dropout
+    return MarianConfig(
+        vocab_size=config.vocabulary_size,
+        decoder_vocab_size=config.target_size,
+        max_position_embeddings=POSITIONS,
+        encoder_layers=config.encoder_layers,
+        decoder_layers=config.decoder_layers,
+        encoder_attention_heads=config.heads,
+        decoder_attention_heads=config.heads,
+        encoder_ffn_dim=config.feed_forward,
+        decoder_ffn_dim=config.feed_forward,
+        d_model=config.width,
+        activation_function=config.activation,
+        dropout=rates.residual,
+        attention_dropout=rates.attention,
+        activation_dropout=rates.activation,
+        scale_embedding=config.embedding_scale,
+        share_encoder_decoder_embeddings=config.share_embeddings,
+        tie_word_embeddings=True,
+        pad_token_id=special.pad,
+        eos_token_id=special.end,
+        bos_token_id=special.start,
+        decoder_start_token_id=special.start,
+        forced_eos_token_id=None,
+    )
+
+
 def marian(config: ModelConfig, weights: Weights) -> Any:
     """The `MarianMTModel` that computes what a `1x1` model of ours does."""
     import torch
-    from transformers import MarianConfig, MarianMTModel
+    from transformers import MarianMTModel
 
     if config.norm == "pre" or not config.tie_output:
         raise BothendsError(
             "the transformers peer is a Marian model, which normalises after each sublayer and "
             "ties its output layer; this model does not: leave it out of --peers"
         )
-    special = config.special
-    model = MarianMTModel(
-        MarianConfig(
-            vocab_size=config.vocabulary_size,
-            decoder_vocab_size=config.target_size,
-            max_position_embeddings=POSITIONS,
-            encoder_layers=config.encoder_layers,
-            decoder_layers=config.decoder_layers,
-            encoder_attention_heads=config.heads,
-            decoder_attention_heads=config.heads,
-            encoder_ffn_dim=config.feed_forward,
-            decoder_ffn_dim=config.feed_forward,
-            d_model=config.width,
-            activation_function=config.activation,
-            scale_embedding=config.embedding_scale,
-            share_encoder_decoder_embeddings=config.share_embeddings,
-            tie_word_embeddings=True,
-            pad_token_id=special.pad,
-            eos_token_id=special.end,
-            bos_token_id=special.start,
-            decoder_start_token_id=special.start,
-            forced_eos_token_id=None,
-        )
-    )
+    model = MarianMTModel(marian_config(config))
     state = {name: torch.from_numpy(value) for name, value in marian_state(config, weights).items()}
     model.load_state_dict(state)
     return model.eval()
