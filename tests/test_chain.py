@@ -56,7 +56,7 @@ CHAIN: dict[str, Any] = {
             "set": {"model.decoder_layers": 1, "seed": 7},
         },
     },
-    "evaluation": {"source": "valid.source", "reference": "valid.target", "beams": [2]},
+    "evaluation": {"source": "test.source", "reference": "test.target", "beams": [2]},
 }
 
 
@@ -101,7 +101,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(directory)
         patch.setattr("bothends.chain.run.run_command", lambda arguments, _: run(arguments))
         leave_out_what_is_slow_or_changes(patch)
-        write_texts(lambda name, count: make_sentences(count, len(name)), train=120, valid=12)
+        write_texts(
+            lambda name, count: make_sentences(count, len(name)), train=120, valid=12, test=8
+        )
         training = {**TINY, "data": {"prepared": "prepared"}}
         training["model"] = {**TINY["model"], "decoder_layers": 2}
         write_recipe(Path("train.yaml"), training)
@@ -235,6 +237,23 @@ def test_what_was_made_otherwise_is_refused(
     errors = [line for line in capsys.readouterr().err.splitlines() if "bothends: error:" in line]
     assert len(errors) == 1
     assert expected in errors[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "outdated"),
+    [
+        ("train.source", "prepared: made with another text than now"),
+        ("valid.target", "prepared: made with another text than now"),
+        ("test.source", "evaluation-beam-2: made with another text than now"),
+    ],
+)
+def test_text_that_was_edited_is_noticed(
+    workspace: Path, text: str, outdated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open(text, "a", encoding="utf-8") as file:
+        file.write("one more line\n")
+    assert run_chain() == 1
+    assert outdated in capsys.readouterr().err
 
 
 def test_outputs_made_by_hand_are_taken(
@@ -382,6 +401,7 @@ def test_a_student_learns_from_its_teacher(tmp_path: Path, monkeypatch: pytest.M
         ],
         train=3000,
         valid=60,
+        test=60,
     )
     training = {
         **TINY,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def stages_of(chain: ChainRecipe, place: Path) -> list[Stage]:
             raise UsageError(f"students.{name}: expected a name such as 2x1, of letters and digits")
     trained = ["teacher"]
     for name, student in chain.students.items():
-        if student.init not in (None, *trained):
+        if student.init is not None and student.init not in trained:
             raise UsageError(
                 f"students.{name}.init: no model {student.init!r} is trained before it; "
                 f"{nearest(student.init, trained)}"
@@ -86,7 +87,7 @@ def _stages(chain: ChainRecipe, place: Path) -> Iterator[Stage]:
         lambda output: ["distill", *_flags({"teacher": exported, **distill, "output": output})],
         distilled,
         MANIFEST,
-        _plain(distill),
+        {**_plain(distill), "text": _checksums(chain.corpus.source)},
         ("teacher-export",),
         resumes=True,
         harmless=("--processes", str(chain.processes)),
@@ -193,12 +194,15 @@ def _prepare(
     needs: tuple[str, ...] = (),
 ) -> Stage:
     options = {**corpus.model_dump(), "vocabulary": vocabulary}
+    # What another stage makes is told by that stage's record.
+    given = () if needs else (*corpus.source, *corpus.target)
+    texts = (*given, *corpus.valid_source, *corpus.valid_target)
     return Stage(
         name,
         lambda output: ["prepare", *_flags({**options, "output": output})],
         output,
         MANIFEST,
-        _plain(options),
+        {**_plain(options), "text": _checksums(texts)},
         needs,
     )
 
@@ -221,7 +225,10 @@ def _evaluate(chain: ChainRecipe, names: list[str], beam: int) -> Stage:
         arguments,
         chain.directory / f"evaluation-beam-{beam}",
         EVALUATION,
-        _plain(options),
+        {
+            **_plain(options),
+            "text": _checksums((chain.evaluation.source, chain.evaluation.reference)),
+        },
         tuple(f"{name}-export" for name in names),
     )
 
@@ -244,6 +251,21 @@ def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as JSON has them; a path the same, however it was spelled."""
     plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=os.path.relpath))
     return plain
+
+
+def _checksums(texts: Iterable[Path]) -> list[str | None]:
+    """Of files from outside the chain, which may have been edited since; None: no such file yet."""
+    checksums: list[str | None] = []
+    for path in texts:
+        if not path.is_file():
+            checksums.append(None)
+            continue
+        digest = hashlib.sha256()
+        with open(path, "rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+        checksums.append(digest.hexdigest())
+    return checksums
 
 
 def _dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
