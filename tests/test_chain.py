@@ -313,6 +313,26 @@ def test_a_student_may_begin_with_another_one(
     assert "runs/scratch: made from another output of 2x1-average" in capsys.readouterr().err
 
 
+def test_a_student_may_learn_from_spliced_text(workspace: Path, in_this_process: list[str]) -> None:
+    third = {**CHAIN["students"]["2x1"], "references": 0, "spliced": 2}
+    overrides = ["splice.lines=3", f"students.third={json.dumps(third)}"]
+    assert run_chain(*overrides, "evaluation.beams=[1]") == 0
+    made = ["splice", "distill", "prepare", "train", "average", "export", "evaluate"]
+    assert in_this_process == made
+    text = Path("runs/spliced/train.source").read_text().splitlines()
+    assert text == Path("runs/spliced-distilled/train.source").read_text().splitlines()
+    assert len(text) == 3
+    for unseen in ("train.source", "valid.source", "test.source"):
+        assert not set(text) & set(Path(unseen).read_text().splitlines())
+    recipe = yaml.safe_load(Path("runs/third/recipe.yaml").read_text())
+    corpora = [(corpus["path"], corpus["repeat"]) for corpus in recipe["data"]["prepared"]]
+    assert corpora == [("runs/distilled-prepared", 1), ("runs/spliced-prepared", 2)]
+    # And nothing is to be done a second time.
+    in_this_process.clear()
+    assert run_chain(*overrides, "evaluation.beams=[1]") == 0
+    assert in_this_process == []
+
+
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
@@ -328,6 +348,9 @@ def test_a_student_may_begin_with_another_one(
             "no model 'techer' is trained before it; did you mean teach",
         ),
         (["students.2x1.init=scratch"], "students.2x1.init: no model 'scratch' is trained before"),
+        (["students.spliced={order: 2x1, recipe: train.yaml}"], "students.spliced: expected"),
+        (["students.2x1.spliced=1"], "students.2x1.spliced: no text is spliced; set splice.lines"),
+        (["splice.lines=0"], "splice.lines: "),
         (["corpus.source=$NO_SUCH_PLACE/text"], "$NO_SUCH_PLACE/text: the environment does not"),
         (["teacher.recipe=none.yaml"], "none.yaml: no such recipe"),
         (["teacher.set.ordre=2x1"], "override: unknown key 'ordre'; did you mean order?"),

@@ -68,8 +68,10 @@ class Student(Training):
     order: Order
     #: whose weights it begins with: the teacher's, those of a student above it, or none
     init: str | None = "teacher"
-    #: how often an epoch reads the original pairs besides the distilled ones
+    #: how often an epoch reads, besides the distilled pairs, the original ones
     references: int = Field(0, ge=0)
+    #: and the teacher's translations of spliced sources
+    spliced: int = Field(0, ge=0)
 
 
 class Distilling(PairFilters):
@@ -77,6 +79,13 @@ class Distilling(PairFilters):
 
     beam: int = Field(4, ge=1)
     length_penalty: float = Field(0.6, ge=0)
+
+
+class Splicing(Strict):
+    """How many sources for the teacher are made out of those of the corpus."""
+
+    lines: int = Field(ge=1)
+    seed: int = Field(1, ge=0)
 
 
 class Evaluation(Strict):
@@ -95,6 +104,7 @@ class ChainRecipe(Strict):
     corpus: Corpus
     teacher: Training
     distill: Distilling = Distilling()
+    splice: Splicing | None = None
     students: dict[str, Student] = Field(min_length=1)
     evaluation: Evaluation
     #: that share a training or a distillation

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bothends.chain.recipe import ChainRecipe, Corpus, Student, Training
+from bothends.chain.recipe import ChainRecipe, Corpus, Splicing, Student, Training
 from bothends.errors import UsageError, nearest
 from bothends.model.directory import CONFIG
 from bothends.shards import MANIFEST
@@ -19,6 +19,9 @@ from bothends.training.recipe import Recipe
 from bothends.training.recipe_file import load_recipe
 
 EVALUATION = "evaluation.json"
+SPLICED_TEXT = "train.source"
+#: The corpora that students learn from: translations of the text, and of text spliced from it.
+DISTILLED, SPLICED = "distilled", "spliced"
 
 #: Settings of a training recipe that do not change what is learned.
 _HARMLESS = ("threads", "device", "log_every", "tensorboard", "run")
@@ -57,7 +60,8 @@ class Stage:
 def stages_of(chain: ChainRecipe, place: Path) -> list[Stage]:
     """All stages in the order in which they run; `place` is where training recipes are."""
     for name in chain.students:
-        if name == "teacher" or not name.replace("-", "").replace("_", "").isalnum():
+        taken = name in ("teacher", DISTILLED, SPLICED)
+        if taken or not name.replace("-", "").replace("_", "").isalnum():
             raise UsageError(f"students.{name}: expected a name such as 2x1, of letters and digits")
     trained = ["teacher"]
     for name, student in chain.students.items():
@@ -66,6 +70,8 @@ def stages_of(chain: ChainRecipe, place: Path) -> list[Stage]:
                 f"students.{name}.init: no model {student.init!r} is trained before it; "
                 f"{nearest(student.init, trained)}"
             )
+        if student.spliced and chain.splice is None:
+            raise UsageError(f"students.{name}.spliced: no text is spliced; set splice.lines")
         trained.append(name)
     return list(_stages(chain, place))
 
@@ -78,33 +84,17 @@ def _stages(chain: ChainRecipe, place: Path) -> Iterator[Stage]:
         raise UsageError(f"{place / chain.teacher.recipe}: a chain's teacher learns of one corpus")
     yield _prepare("prepare", chain.corpus, prepared)
     yield from _train("teacher", chain, chain.teacher, teacher, ("prepare",))
-    averaged, exported = directory / "teacher-averaged", directory / "teacher-exported"
-
-    distilled = directory / "distilled"
-    distill = {**chain.distill.model_dump(), "source": chain.corpus.source}
-    yield Stage(
-        "distill",
-        lambda output: ["distill", *_flags({"teacher": exported, **distill, "output": output})],
-        distilled,
-        MANIFEST,
-        {**_plain(distill), "text": _checksums(chain.corpus.source)},
-        ("teacher-export",),
-        resumes=True,
-        harmless=("--processes", str(chain.processes)),
-    )
-    text = chain.corpus.model_copy(
-        update={
-            "source": (distilled / "train.source",),
-            "target": (distilled / "train.target",),
-            "vocabulary_size": None,
-        }
-    )
-    corpus = directory / "distilled-prepared"
-    yield _prepare("prepare-distilled", text, corpus, averaged, ("distill", "teacher-average"))
+    yield from _distill(chain, "distill", chain.corpus.source, DISTILLED)
+    if chain.splice is not None:
+        yield _splice(chain, chain.splice)
+        spliced = (directory / "spliced" / SPLICED_TEXT,)
+        yield from _distill(chain, "distill-spliced", spliced, SPLICED, ("splice",))
 
     for name, student in chain.students.items():
         recipe = _recipe(student, place, _student_settings(directory / name, student, prepared))
         needs = ["prepare-distilled"]
+        if student.spliced:
+            needs.append("prepare-spliced")
         if student.init is not None:
             needs.append(f"{student.init}-average")
         if student.references:
@@ -132,9 +122,61 @@ def _recipe(training: Training, place: Path, given: Mapping[str, Any]) -> _Train
     return _TrainingRecipe(load_recipe(path, overrides), (str(path), *overrides))
 
 
+def _splice(chain: ChainRecipe, splicing: Splicing) -> Stage:
+    options = {
+        "source": chain.corpus.source,
+        # What is measured later must stay unseen.
+        "exclude": [*chain.corpus.valid_source, chain.evaluation.source],
+        **splicing.model_dump(),
+    }
+    texts = (*chain.corpus.source, *chain.corpus.valid_source, chain.evaluation.source)
+    return Stage(
+        "splice",
+        lambda output: ["splice", *_flags({**options, "output": output / SPLICED_TEXT})],
+        chain.directory / "spliced",
+        SPLICED_TEXT,
+        {**_plain(options), "text": _checksums(texts)},
+    )
+
+
+def _distill(
+    chain: ChainRecipe,
+    name: str,
+    source: tuple[Path, ...],
+    corpus: str,
+    needs: tuple[str, ...] = (),
+) -> Iterator[Stage]:
+    """Let the teacher translate, and prepare that as the corpus `NAME-prepared`."""
+    directory = chain.directory
+    averaged, exported = directory / "teacher-averaged", directory / "teacher-exported"
+    distilled = directory / ("distilled" if corpus == DISTILLED else f"{corpus}-distilled")
+    options = {**chain.distill.model_dump(), "source": source}
+    yield Stage(
+        name,
+        lambda output: ["distill", *_flags({"teacher": exported, **options, "output": output})],
+        distilled,
+        MANIFEST,
+        {**_plain(options), "text": _checksums(() if needs else source)},
+        ("teacher-export", *needs),
+        resumes=True,
+        harmless=("--processes", str(chain.processes)),
+    )
+    text = chain.corpus.model_copy(
+        update={
+            "source": (distilled / "train.source",),
+            "target": (distilled / "train.target",),
+            "vocabulary_size": None,
+        }
+    )
+    prepared = directory / f"{corpus}-prepared"
+    yield _prepare(f"prepare-{corpus}", text, prepared, averaged, (name, "teacher-average"))
+
+
 def _student_settings(run: Path, student: Student, prepared: Path) -> dict[str, Any]:
     directory = run.parent
-    corpora: list[Any] = [str(directory / "distilled-prepared")]
+    corpora: list[Any] = [str(directory / f"{DISTILLED}-prepared")]
+    if student.spliced:
+        corpora.append({"path": str(directory / f"{SPLICED}-prepared"), "repeat": student.spliced})
     if student.references:
         corpora.append({"path": str(prepared), "repeat": student.references})
     settings = {"order": str(student.order), "data.prepared": corpora, "run": str(run)}

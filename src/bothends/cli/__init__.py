@@ -27,6 +27,7 @@ from bothends.cli.pmi import pmi
 from bothends.cli.prepare import prepare
 from bothends.cli.score import score
 from bothends.cli.several import SeveralValues
+from bothends.cli.splice import splice
 from bothends.cli.train import train
 from bothends.cli.translate import translate
 from bothends.errors import BothendsError
@@ -56,6 +57,7 @@ app.command()(order)
 app.command(cls=SeveralValues)(pmi)
 app.command(cls=SeveralValues)(prepare)
 app.command()(score)
+app.command(cls=SeveralValues)(splice)
 app.command("summarize", help="Summarise text line by line: `translate`, for a model that does.")(
     translate
 )

@@ -1,0 +1,33 @@
+"""`bothends splice`: more source text for a teacher to translate."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def splice(
+    source: Annotated[list[Path], typer.Option(metavar="FILE...", help="Text, line by line.")],
+    lines: Annotated[int, typer.Option(metavar="N", min=1, help="How many new lines.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="The text to write.")],
+    exclude: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE...", help="Lines that must not come out: a test set's."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another one, other lines.")] = 1,
+) -> None:
+    """Make new lines from the beginnings and ends of others, for distillation."""
+    from bothends.corpus import read_lines
+    from bothends.model.directory import write_atomically
+    from bothends.splicing import splice as splice_lines
+
+    given = [line for path in source for line in read_lines(path)]
+    unwanted = {line for path in exclude or () for line in read_lines(path)}
+    made = list(splice_lines(given, lines, seed, unwanted))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(output, "".join(f"{line}\n" for line in made).encode())
+    note = "" if len(made) == lines else f"; the text does not give {lines:,}"
+    print(f"{len(made):,} new lines written to {output}{note}", file=sys.stderr)
