@@ -48,6 +48,11 @@ def test_a_row_of_zeros_stays_one() -> None:
     np.testing.assert_array_equal(quantise_matrix(matrix).dequantise(), matrix)
 
 
+def test_a_row_of_next_to_nothing_becomes_zeros() -> None:
+    quantised = quantise_matrix(np.array([[1.8e-37, -1e-38], [2, -2]], np.float32))
+    np.testing.assert_array_equal(quantised.dequantise(), [[0, 0], [2, -2]])
+
+
 def test_no_pair_of_products_leaves_sixteen_bits() -> None:
     """What a CPU without VNNI adds up before it widens: two products of a uint8 and a weight."""
     largest_pair = 2 * 255 * WEIGHT_LIMIT

@@ -42,8 +42,9 @@ class QuantisedMatrix(NamedTuple):
 
 def quantise_matrix(matrix: NDArray[np.float32]) -> QuantisedMatrix:
     """Round each row of a matrix to multiples of a scale of its own."""
-    largest = np.abs(matrix).max(axis=1, initial=0.0)
-    # A row of zeros is exact at any scale.
-    scales = np.where(largest > 0, largest / WEIGHT_LIMIT, 1.0).astype(np.float32)
+    step = np.abs(matrix).max(axis=1, initial=0.0) / np.float32(WEIGHT_LIMIT)
+    # A row of zeros is exact at any scale. One whose step would be subnormal, and 0 where a process
+    # flushes such numbers, is as good as that.
+    scales = np.where(step >= np.finfo(np.float32).tiny, step, 1.0).astype(np.float32)
     values = np.rint(matrix / scales[:, None])
     return QuantisedMatrix(values.astype(np.int8), scales)
