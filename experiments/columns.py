@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from bothends.model.config import PRESETS
+from bothends.model.config import SpecialTokens
 from bothends.scoring import corpus_perplexity
 from results import Result, compare, load_result, load_speed, load_training_speed
 from steps import Setting
@@ -38,10 +38,11 @@ class Line:
         rows = [row for row in self.table.rows if row.name == self.table.baseline]
         return Line(self.table, rows[0], self.beam) if rows and rows[0] is not self.row else None
 
-    def speed(self) -> dict[str, Any] | None:
+    def speed(self, *wanted: Data) -> dict[str, Any] | None:
         """Its row of the benchmark, one sentence at a time; that of distilled models if timed."""
         report = load_speed(self.table, self.table.task_of(self.row))
-        models = self.table.models_of(self.row, "distilled") + self.table.models_of(self.row, "raw")
+        kinds: tuple[Data, ...] = wanted or ("distilled", "raw")
+        models = [model for data in kinds for model in self.table.models_of(self.row, data)]
         for name in (str(model.run / "int8") for model in models):
             for found in report["rows"] if report else []:
                 if (found["name"], found["batch"], found["beam"]) == (name, 1, self.beam):
@@ -56,7 +57,8 @@ Cell = Callable[[Line], str]
 def quality(
     data: Data, precision: str = "float32", dedup: bool = False, metric: str | None = None
 ) -> Cell:
-    """A score with its interval; of several seeds, the mean and the lowest and highest."""
+    """A score with its interval; of several seeds, the mean and the lowest and highest, if any two
+    of them were run."""
 
     def cell(line: Line) -> str:
         results = line.results(data)
@@ -70,9 +72,7 @@ def quality(
         scores = [figure.score for figure in figures]
         digits = 2 if name in ("otem", "repetition") else 1
         if len(results) > 1:
-            return (
-                f"{mean(scores):.{digits}f} ({min(scores):.{digits}f} to {max(scores):.{digits}f})"
-            )
+            return _mean(scores, f".{digits}f")
         if precision != "float32" or dedup or metric:
             return f"{scores[0]:.{digits}f}"
         return f"{scores[0]:.1f} ({figures[0].low:.1f} to {figures[0].high:.1f})"
@@ -98,10 +98,16 @@ def difference(data: Data) -> Cell:
         if len(results) == 1:
             interval = pairs[0].interval
             return f"{pairs[0].difference:+.1f} ({interval.low:+.1f} to {interval.high:+.1f})"
-        found = [each.difference for each in pairs]
-        return f"{mean(found):+.1f} ({min(found):+.1f} to {max(found):+.1f})"
+        return _mean([each.difference for each in pairs], "+.1f")
 
     return cell
+
+
+def _mean(values: Sequence[float], form: str) -> str:
+    """Of seeds; one of them has no range."""
+    if len(values) == 1:
+        return f"{values[0]:{form}} (one seed)"
+    return f"{mean(values):{form}} ({min(values):{form}} to {max(values):{form}})"
 
 
 def seeds(line: Line) -> str:
@@ -154,10 +160,10 @@ def paper_training(line: Line) -> str:
 
 def layers(line: Line) -> str:
     """Of the decoder."""
-    recipe = (line.table.models_of(line.row, "raw") or line.table.models_of(line.row, "distilled"))[
-        0
-    ].recipe()
-    return str(recipe.model.decoder_layers or PRESETS[recipe.model.preset]["decoder_layers"])
+    models = line.table.models_of(line.row, "raw") + line.table.models_of(line.row, "distilled")
+    any_words = 100
+    config = models[0].recipe().model.config(any_words, any_words, SpecialTokens())
+    return str(config.decoder_layers)
 
 
 COLUMNS: dict[str, tuple[str, Cell]] = {

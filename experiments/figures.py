@@ -39,8 +39,8 @@ def draw_speed(table: Table, place: Place) -> list[Path]:
     for number, row in enumerate(table.rows):
         for beam in table.beams:
             line = Line(table, row, beam)
-            found = line.speed()
             for data in DATA:
+                found = line.speed(data)
                 for result in line.results(data)[:1]:
                     if found and result and found["paper"]:
                         score = result.figure(
@@ -171,7 +171,7 @@ def _score(metric: str, setting: Setting, _line: Line, result: Result) -> float:
 
 
 def _speedup(line: Line, _result: Result) -> float | None:
-    found = line.speed()
+    found = line.speed("raw")
     return found["paper"]["speedup"]["median"] if found and found["paper"] else None
 
 

@@ -164,8 +164,13 @@ def is_trained(model: Model) -> bool:
 
 
 def is_done(model: Model) -> bool:
-    """Whether all figures of a model are stored."""
-    return is_trained(model) and (model.run / RESULT).exists()
+    """Whether all figures of a model are stored, and are those of its last update."""
+    path = model.run / RESULT
+    return (
+        is_trained(model)
+        and path.exists()
+        and json.loads(path.read_bytes())["training"]["updates"] == updates_done(model.run)
+    )
 
 
 def updates_done(run: Path) -> int:

@@ -50,10 +50,24 @@ def test_the_checkpoint_of_an_interruption_does_not_count(run: Path, tmp_path: P
     assert names == ["update-00000003", "update-00000004", "update-00000005"]
 
 
+def test_the_best_checkpoint_does_not_count_if_it_is_an_old_one(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy, symlinks=True)
+    checkpoints = copy / "checkpoints"
+    shutil.copytree(checkpoints / "update-00000003", checkpoints / "update-00000001")
+    assert len(RunDirectory(copy).scheduled()) == 5
+    arguments = ["average", str(copy), "--last", "5", "--output", str(tmp_path / "out")]
+    status, message = error_line(arguments, capsys)
+    assert status == 1
+    assert "keeps 4 checkpoints, fewer than the 5 to average" in message
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["{run}", "--last", "9"], "has 4 checkpoints, fewer than the 9 to average"),
+        (["{run}", "--last", "9"], "keeps 4 checkpoints, fewer than the 9 to average"),
         (["{run}/checkpoints"], "not a run of bothends train"),
         (["{tmp}/nothing"], "not a run of bothends train"),
     ],

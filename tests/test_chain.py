@@ -356,6 +356,7 @@ def test_a_student_may_learn_from_spliced_text(workspace: Path, in_this_process:
         (["teacher.set.ordre=2x1"], "override: unknown key 'ordre'; did you mean order?"),
         (["teacher.set.data.prepared=[a, b]"], "a chain's teacher learns of one corpus"),
         (["teacher"], "'teacher': expected KEY=VALUE"),
+        (["students.2x1.average=9"], "2x1: average is 9, but its training keeps 2 checkpoints"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(
@@ -370,12 +371,32 @@ def test_a_failing_command_ends_the_chain(
     workspace: Path, in_this_process: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.rmtree("runs/2x1-averaged")
-    assert run_chain("students.2x1.average=9") == 1
+    shutil.rmtree(Path("runs/2x1/last").resolve())
+    assert run_chain() == 1
     assert in_this_process == ["average"]
     said = capsys.readouterr().err
-    assert "fewer than the 9 to average" in said
+    assert "fewer than the 2 to average" in said
     assert "2x1-average: ended with status 1; the same command goes on from here" in said
     assert not Path("runs/2x1-averaged").exists()
+
+
+@pytest.mark.parametrize("key", ["corpus.target", "corpus.valid_source", "evaluation.reference"])
+def test_missing_text_is_noticed_before_any_work(
+    workspace: Path, key: str, in_this_process: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = error_line(["chain", "chain.yaml", f"{key}=nowhere"], capsys)
+    assert found == (1, f"{key}: nowhere: no such file")
+    assert in_this_process == []
+
+
+def test_an_output_that_has_lost_its_proof_is_named(
+    workspace: Path, in_this_process: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("runs/2x1-averaged/config.json").unlink()
+    assert run_chain() == 1
+    said = capsys.readouterr().err
+    assert "runs/2x1-averaged: exists, but is no complete output of 2x1-average; remove it" in said
+    assert in_this_process == []
 
 
 def test_the_chain_of_the_model_in_the_box(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,7 +423,8 @@ def test_the_page_on_distillation_is_true(
     *_, chain = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     monkeypatch.setenv("DATA", "data")
     (tmp_path / "chain.yaml").write_text(chain, "utf-8")
-    write_recipe(tmp_path / "teacher.yaml", {**TINY, "data": {"prepared": "prepared"}})
+    recipe = {**TINY, "data": {"prepared": "prepared"}, "checkpoints": {"keep": 5}}
+    write_recipe(tmp_path / "teacher.yaml", recipe)
     stages = stages_of(load_chain(tmp_path / "chain.yaml"), tmp_path)
     table = page[page.index("| stage |") :].split("\n\n")[0].splitlines()[2:]
     shown = [name for row in table for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]

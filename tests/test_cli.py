@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -112,6 +113,111 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     with process.stderr:
         assert process.stderr.read() == b""
     assert process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("arguments", [["order", "2x1"], ["translate"]])
+def test_a_full_disk_is_told_in_one_line(arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "bothends", *arguments],
+            input="I am hungry.\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (result.returncode, result.stderr) == (
+        1,
+        "bothends: error: output: No space left on device\n",
+    )
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_a_closed_output_is_not_mistaken_for_another(closed: str) -> None:
+    command = f"{sys.executable} -m bothends translate --max-source-length 1 {closed}>&-"
+    result = subprocess.run(
+        ["sh", "-c", command], input="I am hungry.\n", capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0
+    assert result.stdout.count("\n") == (closed == "2")
+    assert result.stderr.count("\n") == 2 * (closed == "1")  # a warning, and how often
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evaluate", "--reference", "text", "--hypothesis", "text"],
+        ["bench", "--synthetic", "tiny:1x1"],
+        ["lengths", "--source", "text", "--reference", "text", "--hypothesis", "text"],
+        ["pmi", "--model", "en-de-2x1", "--source", "text", "--target", "text"],
+    ],
+)
+def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("a\n")
+    for path, reason in ((".", "is a directory"), ("text/x", "text is no directory to write to")):
+        status, message = error_line([*arguments, "--json", path], capsys)
+        assert status == 1
+        assert message.startswith(f"--json {path}: {reason}")
+
+
+def test_evaluate_does_not_replace_what_it_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = tmp_path / "text"
+    text.write_text("a\n")
+    arguments = [
+        "evaluate",
+        "--model",
+        "en-de-2x1",
+        "--source",
+        str(text),
+        "--reference",
+        str(text),
+    ]
+    found = error_line([*arguments, "--output", str(tmp_path / "." / "text")], capsys)
+    assert found == (1, f"--output {text}: would replace what is read from it")
+
+
+def test_a_file_in_the_place_of_a_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    arguments = ["splice", "--source", "text", "--lines", "1"]
+    found = error_line([*arguments, "--output", str(tmp_path / "file" / "text")], capsys)
+    assert found == (1, f"{tmp_path / 'file'}: File exists")
+
+
+def test_the_box_has_no_model_that_summarises(capsys: pytest.CaptureFixture[str]) -> None:
+    status, message = error_line(["summarize"], capsys)
+    assert (status, message) == (2, "no model in the box summarises: name one with --model DIR")
+
+
+def test_an_unknown_model_is_told_with_those_in_the_box(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, message = error_line(["translate", "--model", "en-de-9x9"], capsys)
+    assert status == 1
+    assert message.startswith("en-de-9x9: no such model directory, nor a model in the box (en-de-")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["train", "x.yaml"], ["average", "run", "--output", "out"], ["chain", "x.yaml"]]
+)
+def test_training_without_pytorch(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bothends.cli.packages.find_spec", lambda name: None)
+    status, message = error_line(arguments, capsys)
+    assert status == 1
+    assert message.endswith(
+        "needs PyTorch, which is not installed: pip install 'bothends[train,eval]'"
+    )
 
 
 def loaded(code: str) -> set[str]:

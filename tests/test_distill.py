@@ -478,6 +478,17 @@ def test_a_mistake_in_any_process_is_told_in_one_line(
     assert "no encoder.onnx and no decoder.onnx; write them with `bothends export" in error
 
 
+def test_a_worker_that_is_gone_before_it_reads_its_shard(
+    options: Distillation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A shard larger than a pipe holds breaks the pipe, which is not the reader of our output."""
+    write_lines(options.sources[0], ["ba " * 1000] * 2000)
+    big = replace(options, shard_lines=1000)
+    teacher = tiny_model("1x1", None)
+    assert run(command(big, f"--teacher={teacher}", "--processes=2")) == 1
+    assert "no encoder.onnx and no decoder.onnx" in capsys.readouterr().err
+
+
 def test_an_empty_text_is_refused(options: Distillation) -> None:
     write_lines(options.sources[0], [])
     with pytest.raises(BothendsError, match="no lines to translate"):

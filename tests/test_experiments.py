@@ -438,6 +438,24 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
     assert Path("pictures/toy-speed.png").exists()
 
 
+def test_a_raw_model_is_drawn_at_its_own_speed(folder: Path) -> None:
+    path = write_table([{"name": "ends", "order": "2x1"}], data=["raw", "distilled"])
+    table = table_file.load_table(path)
+    pretend_speed(table, **{"tiny-1x1": 20.0, "tiny-2x1": 10.0, "tiny-2x1-distilled": 5.0})
+    line = columns.Line(table, table.rows[0], 4)
+    found = [line.speed(), line.speed("raw"), line.speed("distilled")]
+    assert [each and each["milliseconds"]["median"] for each in found] == [5.0, 10.0, 5.0]
+
+
+def test_a_model_that_was_trained_on_is_not_done(folder: Path) -> None:
+    (model,) = load(("plain",))
+    make([model])
+    assert steps.is_done(model)
+    last = steps.newest_checkpoint(model.run)
+    last.rename(last.with_name("update-00000007"))
+    assert not steps.is_done(model)
+
+
 def test_seeds_are_averaged(folder: Path) -> None:
     write_lines(Path("text/toy/test.out"), REFERENCES)
     rows = [
@@ -453,7 +471,7 @@ def test_seeds_are_averaged(folder: Path) -> None:
     assert cells.lines == (
         ("plain", "41.5 (40.0 to 43.0)", "40.0, 43.0", "-"),
         # the second seed was not run
-        ("ends", "38.0 (38.0 to 38.0)", "38.0, not run", "-50.0 (-50.0 to -50.0)"),
+        ("ends", "38.0 (one seed)", "38.0, not run", "-50.0 (one seed)"),
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,7 @@ CONTENTS = [
     ("a\u2028b\u2029c\u0085d\n".encode(), ["a\u2028b\u2029c\u0085d"]),
     (b"a\x00b\n\x0b\x0c\x1c\tc\n", ["a\x00b", "\x0b\x0c\x1c\tc"]),
     ("é 漢字 🙂\n".encode(), ["é 漢字 🙂"]),
+    (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),  # a byte order mark, and no mark
 ]
 
 
@@ -50,7 +53,12 @@ def test_standard_input_is_the_default(
     assert not sys.stdin.closed
 
 
-@given(lines=st.lists(st.text().map(lambda text: text.replace("\n", "").rstrip("\r")), max_size=20))
+@given(
+    lines=st.lists(
+        st.text().map(lambda text: text.replace("\n", "").rstrip("\r").lstrip("\ufeff")),
+        max_size=20,
+    )
+)
 def test_lines_come_back_as_they_were(
     lines: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -96,6 +104,33 @@ def test_a_pipe_says_when_it_has_no_more_for_now(monkeypatch: pytest.MonkeyPatch
         os.write(write, b"e")
         os.close(write)
         assert list(lines) == ["e"]
+
+
+def test_a_pipe_that_does_not_block_has_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    with open(read, "rb") as file:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
+        lines = iter(LineReader())
+        assert next(lines) is None
+
+        def write_and_close() -> None:
+            os.write(write, b"a\n")
+            os.close(write)
+
+        later = threading.Timer(0.05, write_and_close)
+        later.start()
+        assert [line for line in lines if line is not None] == ["a"]
+        later.join()
+
+
+def test_compressed_files(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(gzip.compress("ä\nb\n".encode()))
+    assert list(LineReader([path])) == ["ä", "b"]
+    path.write_bytes(path.read_bytes()[:-6])
+    with pytest.raises(BothendsError, match="text: damaged or cut off gzip file"):
+        list(LineReader([path]))
 
 
 def test_invalid_utf8_is_an_error_with_file_and_line(tmp_path: Path) -> None:

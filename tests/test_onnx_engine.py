@@ -16,7 +16,7 @@ import pytest
 from bothends.engines.export import write_graphs
 from bothends.engines.loading import Precision
 from bothends.engines.onnx_engine import OnnxEngine
-from bothends.engines.protocol import TopK
+from bothends.engines.protocol import TopK, pad_sources
 from bothends.errors import BothendsError
 from bothends.evaluation.bench_synthetic import random_weights
 from bothends.model.config import ModelConfig, SpecialTokens
@@ -104,7 +104,7 @@ def test_a_translation_does_not_depend_on_the_batch(precision: Precision, beam: 
     directory = tiny_model("2x1", precision)
     engine = OnnxEngine.load(directory)
     sources = encode(directory, sentences(32, seed=7))
-    together = translate(engine, pad(sources), beam)
+    together = translate(engine, pad_sources(sources, SPECIAL.pad), beam)
     for source, expected in zip(sources, together, strict=True):
         (alone,) = translate(engine, source[None], beam)
         assert alone.tokens == expected.tokens
@@ -137,7 +137,7 @@ def test_the_logprob_found_is_the_forced_one(order: str, precision: Precision) -
     """Stepping with a beam and reading the whole target are two paths through one graph."""
     directory = tiny_model(order, precision)
     engine = OnnxEngine.load(directory)
-    source = pad(encode(directory, sentences(8, seed=3)))
+    source = pad_sources(encode(directory, sentences(8, seed=3)), SPECIAL.pad)
     found = translate(engine, source, beam=3)
     forced = force_scores(
         engine, engine.order, SPECIAL, source, [hypothesis.tokens for hypothesis in found]
@@ -272,13 +272,6 @@ def encode(directory: Path, lines: list[str]) -> list[IntArray]:
 
     vocabulary = Vocabularies.load(directory).source
     return [np.array([*pieces, SPECIAL.end]) for pieces in vocabulary.encode(lines)]
-
-
-def pad(sources: list[IntArray]) -> IntArray:
-    batch = np.full((len(sources), max(map(len, sources))), SPECIAL.pad)
-    for row, source in zip(batch, sources, strict=True):
-        row[: len(source)] = source
-    return batch
 
 
 def translate(engine: OnnxEngine, source: IntArray, beam: int) -> list[Hypothesis]:

@@ -10,6 +10,7 @@ import pytest
 
 from bothends.engines.export import write_graphs
 from bothends.engines.onnx_engine import OnnxEngine
+from bothends.engines.protocol import pad_sources
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation import peers
 from bothends.evaluation.bench_synthetic import (
@@ -18,7 +19,7 @@ from bothends.evaluation.bench_synthetic import (
     random_sources,
     random_weights,
 )
-from bothends.evaluation.bench_systems import Bothends, Label, Request, Threads, pad
+from bothends.evaluation.bench_systems import Bothends, Label, Request, Threads
 from bothends.evaluation.peers import PeerSource, choose_peers, make_peers
 from bothends.evaluation.peers_ctranslate2 import CTranslate2, convert
 from bothends.evaluation.peers_transformers import Transformers
@@ -103,7 +104,7 @@ def test_ctranslate2_gives_every_token_our_logprob(name: str, tmp_path: Path) ->
     theirs = translator.score_batch(
         [words(source) for source in sources], [words(np.array(target)) for target in targets]
     )
-    batch = pad(sources, config.special.pad)
+    batch = pad_sources(sources, config.special.pad)
     engine = our_engine(config, weights, tmp_path)
     scores = force_scores(engine, ORDER, config.special, batch, targets)
     for score, result in zip(scores, theirs, strict=True):
@@ -139,7 +140,7 @@ def test_ctranslate2_ends_its_sentences_where_we_do(beam: int, tmp_path: Path) -
     weights["output_bias"][config.special.end] = 2  # most end within the limit, at many lengths
     sources = sources_of(config, 24)
     options = SearchOptions(beam=beam, length_penalty=0, max_length=30)
-    engine, batch = our_engine(config, weights, tmp_path), pad(sources, config.special.pad)
+    engine, batch = our_engine(config, weights, tmp_path), pad_sources(sources, config.special.pad)
     found = [best for best, *_ in beam_search(engine, ORDER, config.special, batch, options)]
     results = ctranslate2_translator(config, weights, tmp_path).translate_batch(
         [words(source) for source in sources],

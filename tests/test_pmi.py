@@ -66,11 +66,6 @@ def test_intervals_are_of_paired_samples() -> None:
     assert spread.high > 2 * spread.low
 
 
-def test_the_papers_figures_fit_logs_of_base_ten() -> None:
-    assert math.log10(6.95 / 4.04) == pytest.approx(0.235, abs=0.001)
-    assert math.log10(4.72 / 4.86) == pytest.approx(-0.014, abs=0.002)
-
-
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.chdir(tmp_path)

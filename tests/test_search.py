@@ -25,7 +25,6 @@ from bothends.search import (
     beam_search,
     block_inputs,
     joint_topk,
-    remove_repeats,
 )
 from conftest import ALL_ORDERS, MakeModel, random_source
 from toy_engine import ToyEngine, ToyState
@@ -544,45 +543,3 @@ def test_a_model_of_nan_is_one_clear_error(beam: int) -> None:
     order, options = GenerationOrder.parse("2x1"), SearchOptions(beam=beam, max_length=5)
     with pytest.raises(BothendsError, match="no word a probability"):
         beam_search(engine, order, SPECIAL, np.array([[4, END]]), options)
-
-
-@pytest.mark.parametrize(
-    ("tokens", "kept"),
-    [
-        ([], []),
-        ([5], [5]),
-        ([5, 6, 5], [5, 6, 5]),
-        ([5, 5], [5]),
-        ([5, 5, 5, 5, 5], [5]),
-        ([5, 6, 5, 6], [5, 6]),
-        ([5, 6, 5, 6, 5, 6, 7], [5, 6, 7]),
-        ([5, 6, 5, 6, 5], [5, 6, 5]),
-        ([4, 5, 6, 7, 4, 5, 6, 7, 8], [4, 5, 6, 7, 8]),
-        ([5, 5, 6, 5, 6], [5, 6]),
-        # five tokens that repeat are more likely meant
-        ([4, 5, 6, 7, 8, 4, 5, 6, 7, 8], [4, 5, 6, 7, 8, 4, 5, 6, 7, 8]),
-    ],
-)
-def test_remove_repeats(tokens: list[int], kept: list[int]) -> None:
-    assert remove_repeats(tokens) == kept
-
-
-@given(tokens=st.lists(st.integers(0, 2), max_size=30))
-def test_remove_repeats_leaves_none(tokens: list[int]) -> None:
-    kept = remove_repeats(tokens)
-    for n in range(1, 5):
-        for i in range(len(kept) - 2 * n + 1):
-            assert kept[i : i + n] != kept[i + n : i + 2 * n]
-    assert remove_repeats(kept) == kept
-    assert set(kept) == set(tokens)
-
-
-def test_deduplication_is_in_text_order_and_leaves_the_scores_alone() -> None:
-    order = GenerationOrder.parse("2x1")
-    text = [4, 5, 5, 6, 7, 7]  # no two equal neighbours in generation order: 4 7 5 7 5 6
-    source = np.array([[4, END]])
-    engine = scripted([*order.permute(text), END])
-    (plain,) = beam_search(engine, order, SPECIAL, source, SearchOptions())[0]
-    (fewer,) = beam_search(engine, order, SPECIAL, source, SearchOptions(deduplicate=True))[0]
-    assert (plain.tokens, fewer.tokens) == (text, [4, 5, 6, 7])
-    assert (fewer.logprob, fewer.score) == (plain.logprob, plain.score)

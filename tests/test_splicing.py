@@ -58,6 +58,12 @@ def test_as_many_as_asked_and_none_that_is_excluded() -> None:
     assert set(rest) == set(everything[2:])
 
 
+def test_spaces_do_not_hide_what_is_excluded() -> None:
+    assert "we have to pay ." in list(splice(SENTENCES, 1000))
+    excluded = ["we  have to pay\u00a0."]
+    assert "we have to pay ." not in list(splice(SENTENCES, 1000, exclude=excluded))
+
+
 def test_the_seed_decides() -> None:
     assert list(splice(SENTENCES, 5, seed=3)) == list(splice(SENTENCES, 5, seed=3))
     orders = {tuple(splice(SENTENCES, 5, seed=seed)) for seed in range(8)}
@@ -83,8 +89,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert f"{len(made)} new lines written to {output}; the text does not give 1,000" in (
         capsys.readouterr().err
     )
+    status, message = error_line([*command, "--output", str(one)], capsys)
+    assert (status, message) == (1, f"--output {one}: exists; remove it, or name another file")
     missing = tmp_path / "missing"
-    status, message = error_line(
-        ["splice", "--source", str(missing), "--lines", "1", "--output", str(output)], capsys
-    )
+    arguments = ["--source", str(missing), "--lines", "1", "--output", f"{output}2"]
+    status, message = error_line(["splice", *arguments], capsys)
     assert (status, message) == (1, f"{missing}: no such file")

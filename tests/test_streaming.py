@@ -18,6 +18,7 @@ from bothends.streaming import (
     in_order,
     split_into_batches,
     split_into_windows,
+    submit_in_batches,
 )
 
 lengths_strategy = st.lists(st.integers(1, 60), max_size=80)
@@ -29,20 +30,13 @@ class Doubler:
     def __init__(self, pool: ThreadPoolExecutor, batch_tokens: int = 50) -> None:
         self.pool = pool
         self.batch_tokens = batch_tokens
-        self.futures: list[Future[list[int]]] = []
 
     def __call__(self, window: Sequence[int]) -> list[Place[int]]:
-        places: dict[int, Place[int]] = {}
-        for batch in split_into_batches([*window], self.batch_tokens, 2):
-            future = self.pool.submit(self.double, [window[index] for index in batch])
-            self.futures.append(future)
-            for position, index in enumerate(batch):
-                places[index] = Place(future, position)
-        return [places[index] for index in range(len(window))]
+        def double(batch: list[int]) -> list[int]:
+            time.sleep(window[batch[0]] % 3 * 1e-4)  # batches overtake each other
+            return [2 * window[index] for index in batch]
 
-    def double(self, numbers: list[int]) -> list[int]:
-        time.sleep(numbers[0] % 3 * 1e-4)  # batches overtake each other
-        return [2 * number for number in numbers]
+        return submit_in_batches(self.pool, 2, [*window], self.batch_tokens, double)
 
 
 @pytest.fixture(scope="module")

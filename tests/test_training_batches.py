@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder
-from bothends.training.batches import BatchStream, Mixture, Position, collate
+from bothends.training.batches import BatchStream, Mixture, Position, collate, cut
 from bothends.training.recipe import Batch
 from bothends.training.shuffle import RandomOrder
 from conftest import ALL_ORDERS
@@ -164,3 +164,15 @@ def test_collate_lays_targets_out_as_the_order_says(order: GenerationOrder) -> N
     assert np.array_equal(arrays.positions, order.positions(slots))
     assert np.array_equal(arrays.directions, order.direction_ids(slots))
     assert np.array_equal(arrays.mask, order.mask(slots))
+
+
+@given(widths=st.lists(st.integers(1, 90), max_size=40), budget=st.integers(1, 200))
+def test_rows_are_cut_into_stretches_that_fit(widths: list[int], budget: int) -> None:
+    stretches = list(cut(np.array(widths, dtype=np.int64), budget))
+    assert [row for start, end in stretches for row in range(start, end)] == [*range(len(widths))]
+    for start, end in stretches:
+        # One row has to fit, however long it is.
+        assert end - start == 1 or (end - start) * max(widths[start:end]) <= budget
+        assert end > start
+        wider = max(widths[start : end + 1])
+        assert end == len(widths) or (end + 1 - start) * wider > budget

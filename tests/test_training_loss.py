@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor
 
 import bothends.model.attention
+import bothends.training.loss
 from bothends.model.attention import attention
 from bothends.model.dropout import CheapDropout, dropout_mask
 from bothends.training.loss import CHUNK, smoothed_cross_entropy
@@ -48,11 +49,16 @@ def test_the_loss_survives_improbable_words() -> None:
     assert loss == pytest.approx(800.0)
 
 
-def test_no_gradient_is_computed_where_none_is_wanted() -> None:
+def test_no_gradient_is_computed_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    products = []
+    monkeypatch.setattr(bothends.training.loss, "_add_product", lambda *_: products.append(1))
     weight = torch.randn(5, 4, requires_grad=True)
+    arguments = (torch.randn(3, 4), weight, None, torch.tensor([0, 1, 2]), 0.1)
     with torch.no_grad():
-        loss = smoothed_cross_entropy(torch.randn(3, 4), weight, None, torch.tensor([0, 1, 2]), 0.1)
-    assert not loss.requires_grad
+        smoothed_cross_entropy(*arguments)
+    assert not products
+    smoothed_cross_entropy(*arguments)
+    assert products
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -213,6 +214,35 @@ def test_another_recipe_in_the_same_directory_is_refused(
     train(tiny_recipe(tmp_path, "training.updates=2"))
     with pytest.raises(BothendsError, match=expected):
         train(tiny_recipe(tmp_path, "training.updates=2", override))
+
+
+def test_another_corpus_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    shutil.copytree(tiny_corpus(), corpus)
+    recipe = tiny_recipe(tmp_path, f"data.prepared={corpus}", "training.updates=2")
+    train(recipe)
+    shutil.rmtree(corpus)
+    shutil.copytree(tiny_corpus(seed=5), corpus)
+    with pytest.raises(BothendsError, match=f"run: began with what {corpus} held before"):
+        train(recipe)
+
+
+def test_a_run_that_is_under_way_is_left_alone(tmp_path: Path) -> None:
+    with (
+        RunDirectory(tmp_path / "run").locked(),
+        pytest.raises(BothendsError, match="run: a training is running there"),
+    ):
+        train(tiny_recipe(tmp_path))
+    train(tiny_recipe(tmp_path, "training.updates=1"))
+
+
+def test_a_lost_log_and_files_of_others_do_not_matter(tmp_path: Path) -> None:
+    train(tiny_recipe(tmp_path, "training.updates=4"))
+    log = tmp_path / "run" / "log.jsonl"
+    log.unlink()
+    (tmp_path / "run" / "checkpoints" / ".DS_Store").touch()
+    train(tiny_recipe(tmp_path))
+    assert [json.loads(line)["update"] for line in log.read_text().splitlines()] == [6, 6]
 
 
 def test_a_cosine_run_cannot_change_its_end(tmp_path: Path) -> None:

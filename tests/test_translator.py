@@ -156,10 +156,16 @@ class TestTranslate:
         lines = sentences(40, seed=10)
 
         def repeats(translations: list[Translation]) -> int:
-            return sum(a == b for each in translations for a, b in pairwise(each.tokens))
+            words = [each.text.split() for each in translations]
+            return sum(a == b for line in words for a, b in pairwise(line))
 
-        assert repeats(translator.translate(lines)) > 0
-        assert repeats(translator.translate(lines, deduplicate=True)) == 0
+        plain = translator.translate(lines)
+        fewer = translator.translate(lines, deduplicate=True)
+        assert repeats(plain) > 0
+        assert repeats(fewer) == 0
+        assert [(one.logprob, one.score) for one in fewer] == [
+            (one.logprob, one.score) for one in plain
+        ]
 
     def test_the_end_of_an_over_long_line_is_cut_off(self, translator: Translator) -> None:
         line = "ba bo da du " * 50

@@ -32,4 +32,9 @@ def find_model(model: Path | str | None = None) -> Path:
         return directory
     if str(model) in boxed_models() and not Path(model).is_dir():
         return BOX / model
+    if not Path(model).is_dir():
+        raise BothendsError(
+            f"{model}: no such model directory, nor a model in the box "
+            f"({', '.join(boxed_models()) or 'which is empty'})"
+        )
     return Path(model)

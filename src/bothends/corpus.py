@@ -6,20 +6,18 @@ carriage return, U+2028, a form feed) are text, or one side would get a line mor
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bothends.errors import BothendsError, UsageError
+from bothends.lines import UNREADABLE, open_file, unreadable
 from bothends.model.config import Strict
 
 #: Lines that are read, encoded and written together.
@@ -35,17 +33,13 @@ def read_lines(path: Path) -> Iterator[str]:
 def read_batches(path: Path, size: int = BATCH) -> Iterator[list[str]]:
     """The lines of a file in lists of `size`: several times faster than one by one."""
     try:
-        with _open(path) as file:
+        with open_file(path) as file:
             number = 1
             while raw := list(islice(file, size)):
                 yield _decode(raw, path, number)
                 number += len(raw)
-    except FileNotFoundError:
-        raise BothendsError(f"{path}: no such file") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BothendsError(f"{path}: damaged or cut off gzip file ({error})") from None
-    except OSError as error:
-        raise BothendsError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UNREADABLE as error:
+        raise unreadable(str(path), error) from None
 
 
 def read_pairs(source: Path, target: Path) -> Iterator[tuple[list[str], list[str]]]:
@@ -64,14 +58,6 @@ def read_pairs(source: Path, target: Path) -> Iterator[tuple[list[str], list[str
             )
         lines += len(sources)
         yield sources, targets
-
-
-def _open(path: Path) -> BinaryIO:
-    with open(path, "rb") as file:
-        # By content too: gzip's first two bytes begin no UTF-8 text.
-        compressed = path.suffix == ".gz" or file.read(2) == b"\x1f\x8b"
-    # Unwrapped, a gzip file splits lines in Python instead of C.
-    return io.BufferedReader(gzip.open(path)) if compressed else open(path, "rb")
 
 
 def _decode(raw: list[bytes], path: Path, number: int) -> list[str]:

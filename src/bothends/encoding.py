@@ -32,7 +32,8 @@ class CorpusEncoder:
         """Ids of each line, text only."""
         if not self._by_words:
             return self._vocabulary.encode(lines, self._threads)
-        words = [line.split(" ") for line in lines]
+        # A line with SentencePiece's own sign for a space is cut where we would not cut it.
+        words = [[line] if _SPACE in line else line.split(" ") for line in lines]
         if self._known_tokens > _REMEMBERED_TOKENS:
             self._known.clear()
             self._known_tokens = 0

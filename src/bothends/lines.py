@@ -2,17 +2,19 @@
 
 A line ends at a line feed and nowhere else: U+2028, form feeds and the like are characters of the
 text, so that line 7 here is line 7 for `sed` and `paste`. A carriage return before the line feed
-belongs to the line's end.
+belongs to the line's end, and a byte order mark is no text. Files may be compressed with gzip.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
 import select
 import sys
+import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Literal, cast
 
@@ -24,6 +26,7 @@ Invalid = Literal["error", "replace"]
 _CHUNK = 1 << 16
 
 _STANDARD_INPUT = Path("-")
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 class LineReader:
@@ -53,8 +56,8 @@ class LineReader:
                     for line in _lines(file):
                         yield None if line is None else self._decode(line, count)
                         count += line is not None
-            except OSError as error:
-                raise BothendsError(f"{_name(path)}: cannot be read: {error.strerror}") from None
+            except UNREADABLE as error:
+                raise unreadable(_name(path), error) from None
 
     def where(self, index: int) -> str:
         """File and number of the line with this index, counted from 0 over all files."""
@@ -64,12 +67,35 @@ class LineReader:
     def _decode(self, line: bytes, index: int) -> str:
         line = line.removesuffix(b"\r")
         try:
-            return line.decode("utf-8", "replace" if self._invalid == "replace" else "strict")
+            text = line.decode("utf-8", "replace" if self._invalid == "replace" else "strict")
+            return text.removeprefix(_BYTE_ORDER_MARK) if index == self._starts[-1] else text
         except UnicodeDecodeError as error:
             raise BothendsError(
                 f"{self.where(index)}: not valid UTF-8 (byte 0x{line[error.start]:02x} after "
                 f"{error.start} others); convert the text, or use --invalid replace"
             ) from None
+
+
+#: What reading a file may raise.
+UNREADABLE = (OSError, EOFError, zlib.error)
+
+
+def open_file(path: Path) -> io.BufferedReader:
+    """The bytes of a file, plain or compressed."""
+    with open(path, "rb") as file:
+        # By content too: gzip's first two bytes begin no UTF-8 text.
+        compressed = path.suffix == ".gz" or file.read(2) == b"\x1f\x8b"
+    # Unwrapped, a gzip file splits lines in Python instead of C.
+    return io.BufferedReader(gzip.open(path)) if compressed else open(path, "rb")
+
+
+def unreadable(name: str, error: Exception) -> BothendsError:
+    """One of `UNREADABLE` as a line for the user."""
+    if isinstance(error, FileNotFoundError):
+        return BothendsError(f"{name}: no such file")
+    if isinstance(error, (EOFError, zlib.error, gzip.BadGzipFile)):
+        return BothendsError(f"{name}: damaged or cut off gzip file ({error})")
+    return BothendsError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
 def _name(path: Path) -> str:
@@ -78,7 +104,7 @@ def _name(path: Path) -> str:
 
 def _open(path: Path) -> AbstractContextManager[io.BufferedReader]:
     if path != _STANDARD_INPUT:
-        return open(path, "rb")
+        return open_file(path)
     if sys.stdin is None:  # the process was started without one
         raise BothendsError("standard input is closed: name a file, or pipe some text in")
     return nullcontext(cast(io.BufferedReader, sys.stdin.buffer))
@@ -90,6 +116,7 @@ def _lines(file: io.BufferedReader) -> Iterator[bytes | None]:
     while True:
         if _must_wait(file):
             yield None
+            _wait(file)
         # One system call: what a pipe or terminal holds now, not what would fill the request.
         chunk = file.read1(_CHUNK)
         if not chunk:
@@ -112,3 +139,9 @@ def _must_wait(file: io.BufferedReader) -> bool:
         return not select.select([descriptor], [], [], 0)[0]
     except (OSError, ValueError):  # this system cannot tell: then it may
         return True
+
+
+def _wait(file: io.BufferedReader) -> None:
+    """Until there is something to read: a pipe that does not block would seem to have ended."""
+    with suppress(OSError, ValueError):
+        select.select([file.fileno()], [], [])

@@ -11,8 +11,7 @@ on small NumPy arrays, all sentences and rows at once. Line numbers in comments 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from typing import Literal, NamedTuple, TypeVar
@@ -29,8 +28,8 @@ State = TypeVar("State")
 DoubleArray = NDArray[np.float64]
 
 NORMALISATIONS = ("google", "mean")
-#: The longest n-gram whose immediate repetition `remove_repeats` removes.
-LONGEST_REPEAT = 4
+#: Memory grows with the cube of the beam: this one takes some hundred megabytes for a sentence.
+MAX_BEAM = 256
 
 
 @dataclass(frozen=True)
@@ -46,10 +45,10 @@ class SearchOptions:
     n_best: int = 1
     min_length: int = 0
     max_length: int = 256
-    #: remove n-grams that immediately repeat from what is returned
-    deduplicate: bool = False
 
     def __post_init__(self) -> None:
+        if self.beam > MAX_BEAM:
+            raise UsageError(f"beam {self.beam}: at most {MAX_BEAM}, or memory would run out")
         lowest = {"beam": 1, "n_best": 1, "min_length": 0, "max_length": 1}
         for name, least in lowest.items():
             value = getattr(self, name)
@@ -87,7 +86,7 @@ class SearchOptions:
 @dataclass(frozen=True)
 class Hypothesis:
     """One result. `logprob` is the forced score of exactly `tokens`, and of the end symbol if
-    `finished`; after deduplication it still is that of the tokens before."""
+    `finished`."""
 
     tokens: list[int]  # text order, without the end symbol
     logprob: float
@@ -226,18 +225,6 @@ def beam_search(
     raise AssertionError("every sentence reaches its limit")
 
 
-def remove_repeats(tokens: Sequence[int], longest: int = LONGEST_REPEAT) -> list[int]:
-    """`tokens` without the n-grams, of up to `longest` tokens, that repeat what is right before."""
-    kept: list[int] = []
-    for token in tokens:
-        kept.append(token)
-        for n in range(1, longest + 1):
-            if len(kept) >= 2 * n and kept[-n:] == kept[-2 * n : -n]:
-                del kept[-n:]
-                break  # what is left was free of repeats one token ago
-    return kept
-
-
 class _Candidates(NamedTuple):
     """Blocks that may continue the rows of a sentence, all side by side."""
 
@@ -340,12 +327,9 @@ class _Finished:
                 "the model gives no word a probability: its weights are damaged, or training "
                 "ended in NaN; use another checkpoint, or export the model again"
             )
-        best = [
+        return [
             sorted(pool, key=lambda one: -one.score)[: self.options.n_best] for pool in self.pools
         ]
-        if not self.options.deduplicate:
-            return best
-        return [[replace(one, tokens=remove_repeats(one.tokens)) for one in pool] for pool in best]
 
 
 def _rank(logprobs: DoubleArray) -> IntArray:

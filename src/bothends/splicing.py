@@ -31,7 +31,8 @@ def splice(
 
     A new sentence is no longer than the longer one of the two it comes from.
     """
-    known = {*sentences, *exclude}
+    # As they would come out: with single spaces.
+    known = {" ".join(sentence.split()) for sentence in (*sentences, *exclude)}
     text = _Text([sentence.split() for sentence in dict.fromkeys(sentences)])
     random = np.random.default_rng(seed)
     while count > 0:

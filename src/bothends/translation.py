@@ -48,7 +48,6 @@ class TranslationOptions:
             n_best=self.n_best,
             min_length=self.min_length,
             max_length=self.longest(self.max_source_length),
-            deduplicate=self.deduplicate,
         )
 
     def longest(self, source_length: int) -> int:
@@ -65,7 +64,8 @@ class Translation:
     text: str
     #: `logprob` after length normalisation: what hypotheses are ranked by
     score: float
-    #: log probability of exactly these tokens and the end symbol, given the line
+    #: log probability of exactly these tokens and the end symbol, given the line; repeated words
+    #: that were removed still count
     logprob: float
     #: ids in the target vocabulary, in text order, without the end symbol
     tokens: tuple[int, ...]

@@ -23,10 +23,11 @@ import numpy as np
 
 from bothends.box import find_model
 from bothends.engines.loading import EngineName, Precision, load_engine
-from bothends.engines.protocol import Engine
+from bothends.engines.protocol import Engine, pad_sources
 from bothends.errors import BothendsError, UsageError
 from bothends.model.directory import Description, read_description
 from bothends.order import IntArray
+from bothends.repeats import remove_repeated_words
 from bothends.scoring import ForcedScore, force_scores
 from bothends.search import Hypothesis, beam_search
 from bothends.streaming import Place, in_order, split_into_windows, submit_in_batches
@@ -205,6 +206,8 @@ class Translator:
             options.search,
             np.array([options.longest(min(len(source), limit)) for source in sources]),
         )
+        if options.deduplicate:
+            found = [list(map(self._without_repeats, hypotheses)) for hypotheses in found]
         seconds = time.perf_counter() - begin
         texts = iter(
             self.vocabularies.target.decode(
@@ -219,6 +222,10 @@ class Translator:
             )
             translations.append(replace(best, alternatives=tuple(others)))
         return translations
+
+    def _without_repeats(self, hypothesis: Hypothesis) -> Hypothesis:
+        pieces = self.vocabularies.target.pieces(hypothesis.tokens)
+        return replace(hypothesis, tokens=remove_repeated_words(hypothesis.tokens, pieces))
 
     def _translation(
         self, hypothesis: Hypothesis, text: str, truncated: bool, seconds: float
@@ -270,14 +277,9 @@ class Translator:
         return submit_in_batches(self._pool, self.threads, lengths, batch_tokens, run)
 
     def _padded(self, sources: Sequence[Sequence[int]]) -> IntArray:
-        """Source sentences as an engine takes them, `(S, N)`: each with its end symbol."""
+        """Source sentences as an engine takes them, each with its end symbol."""
         special = self.description.model.special
-        longest = max(len(source) for source in sources)
-        padded = np.full((len(sources), longest + 1), special.pad, dtype=np.int64)
-        for row, source in zip(padded, sources, strict=True):
-            row[: len(source)] = source
-            row[len(source)] = special.end
-        return padded
+        return pad_sources([[*source, special.end] for source in sources], special.pad)
 
 
 def available_cores() -> int:

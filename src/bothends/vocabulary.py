@@ -43,6 +43,9 @@ _LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 #: spaces is one word; longer lines are trained on in pieces.
 _LONGEST_LINE = 2000
 
+#: Lines from which on it pays to start threads that encode them.
+_WORTH_THREADS = 1000
+
 
 class Vocabulary:
     """One SentencePiece model. Safe to share between threads: nothing changes after loading."""
@@ -84,8 +87,10 @@ class Vocabulary:
         return cls(path, model, special or SpecialTokens())
 
     def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """Ids of each line, text only: no start, no end. More threads pay from a thousand lines."""
+        """Ids of each line, text only: no start, no end."""
         lines = list(lines)
+        if len(lines) < _WORTH_THREADS:
+            threads = 1
         try:
             ids = self._processor.encode(lines, out_type=int, num_threads=threads)
         except (TypeError, UnicodeError):
@@ -154,7 +159,7 @@ class VocabularyOptions:
     #: an error if the text has not enough to fill `size`, instead of a smaller vocabulary
     exact: bool = True
     #: share of the text's characters that get an entry of their own
-    character_coverage: float = 0.9995
+    character_coverage: float = 0.99999
     byte_fallback: bool = True
     normalisation: Normalisation = "nmt_nfkc"
 
@@ -163,7 +168,7 @@ class VocabularyOptions:
             raise UsageError(f"vocabulary size {self.size}: four entries are special, use more")
         if not 0.9 <= self.character_coverage <= 1.0:
             raise UsageError(
-                f"character coverage {self.character_coverage:g}: expected 0.9 to 1, such as 0.9995"
+                f"character coverage {self.character_coverage:g}: expected a share from 0.9 to 1"
             )
         if self.normalisation not in get_args(Normalisation):
             raise UsageError(

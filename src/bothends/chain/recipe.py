@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 
 from bothends.distillation.filters import PairFilters
 from bothends.engines.loading import Precision
-from bothends.errors import UsageError, nearest
+from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.config import Strict
 from bothends.model.directory import first_problem
 from bothends.training.recipe import Order
@@ -45,6 +45,7 @@ class Corpus(Strict):
     valid_source: Texts
     valid_target: Texts
     vocabulary_size: int | None = None
+    character_coverage: float | None = None
     max_length: int = 256
     max_ratio: float = 9.0
     drop_duplicates: bool = False
@@ -109,6 +110,23 @@ class ChainRecipe(Strict):
     evaluation: Evaluation
     #: that share a training or a distillation
     processes: int = Field(1, ge=1)
+
+
+def check_texts(chain: ChainRecipe) -> None:
+    """Complain about text that is not there now, and not after hours of training."""
+    corpus, evaluation = chain.corpus, chain.evaluation
+    texts = {
+        "corpus.source": corpus.source,
+        "corpus.target": corpus.target,
+        "corpus.valid_source": corpus.valid_source,
+        "corpus.valid_target": corpus.valid_target,
+        "evaluation.source": (evaluation.source,),
+        "evaluation.reference": (evaluation.reference,),
+    }
+    for key, paths in texts.items():
+        for path in paths:
+            if not path.is_file():
+                raise BothendsError(f"{key}: {path}: no such file")
 
 
 def load_chain(path: Path, overrides: Sequence[str] = ()) -> ChainRecipe:

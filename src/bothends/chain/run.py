@@ -79,16 +79,14 @@ class Chain:
         """Whether a stage is done; an error if its output was made from something else."""
         record, there = self._read(stage), os.path.lexists(stage.output)
         complete = (stage.output / stage.proof).exists()
-        if record is None:
-            if not there or stage.resumes:
-                return "to do"
-            if complete:
-                return "found"
+        if there and not complete and not stage.resumes:
             raise BothendsError(
                 f"{stage.output}: exists, but is no complete output of {stage.name}; remove it"
             )
-        if not there:
+        if not there or (record is None and stage.resumes):
             return "to do"
+        if record is None:
+            return "found"
         if other := _difference(record.inputs, self._inputs[stage.name]):
             raise self._outdated(stage, f"from another output of {other}")
         if other := _difference(record.settings, stage.settings):

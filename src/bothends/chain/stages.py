@@ -166,6 +166,7 @@ def _distill(
             "source": (distilled / "train.source",),
             "target": (distilled / "train.target",),
             "vocabulary_size": None,
+            "character_coverage": None,
         }
     )
     prepared = directory / f"{corpus}-prepared"
@@ -195,6 +196,12 @@ def _train(
     """Train, average, export."""
     run = recipe.recipe.run
     assert run is not None  # `load_recipe` names one
+    keep = recipe.recipe.checkpoints.keep
+    if training.average > keep:
+        raise UsageError(
+            f"{name}: average is {training.average}, but its training keeps {keep} checkpoints; "
+            "set checkpoints.keep"
+        )
     averaged, exported = (chain.directory / f"{name}-{what}" for what in ("averaged", "exported"))
     settings = {key: value for key, value in recipe.recipe.dump().items() if key not in _HARMLESS}
     yield Stage(

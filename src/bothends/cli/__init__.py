@@ -29,7 +29,7 @@ from bothends.cli.score import score
 from bothends.cli.several import SeveralValues
 from bothends.cli.splice import splice
 from bothends.cli.train import train
-from bothends.cli.translate import translate
+from bothends.cli.translate import summarize, translate
 from bothends.errors import BothendsError
 
 # The base of all errors about the command line itself: an unknown option, a bad value. Newer Typers
@@ -58,9 +58,7 @@ app.command(cls=SeveralValues)(pmi)
 app.command(cls=SeveralValues)(prepare)
 app.command()(score)
 app.command(cls=SeveralValues)(splice)
-app.command("summarize", help="Summarise text line by line: `translate`, for a model that does.")(
-    translate
-)
+app.command("summarize", help="Summarise text line by line, with a model that does.")(summarize)
 app.command()(train)
 app.command()(translate)
 
@@ -85,6 +83,7 @@ def _options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; `arguments` default to the process's own."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    _open_closed_outputs()
     try:
         # Without a command, help: Typer's own way of giving it is an error with the help inside.
         status = app(args=arguments or ["--help"], prog_name="bothends", standalone_mode=False)
@@ -94,10 +93,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except _CommandLineError as error:
         return _complain(error.format_message(), error.exit_code)
     except BrokenPipeError:
-        # The reader has gone, as in `bothends translate | head`. Python would complain once more
-        # when it closes stdout, so hand it something that can be closed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has gone, as in `bothends translate | head`.
+        _discard_output()
         return 0
+    except OSError as error:
+        if error.filename is None:
+            _discard_output()
+        return _complain(f"{error.filename or 'output'}: {error.strerror or error}", 1)
     except SystemExit as leaving:
         # Typer does the same when it happens inside a command, and then exits with 1.
         if isinstance(leaving.__context__, BrokenPipeError):
@@ -106,6 +108,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return 130
     return status if isinstance(status, int) else 0
+
+
+def _open_closed_outputs() -> None:
+    """Where the process was started without an output (`2>&-`), nobody reads it.
+
+    Python has None in its place then, and prints to stdout what was meant for stderr.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _discard_output() -> None:
+    """Python complains once more when it closes a stdout that failed: let it close another."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str, status: int) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bothends.cli.evaluate import check_writable, read_aligned, read_lines
+from bothends.cli.evaluate import read_aligned, read_lines
 from bothends.cli.options import (
     EngineOption,
     InvalidOption,
@@ -16,10 +16,11 @@ from bothends.cli.options import (
     PrecisionOption,
     ThreadsOption,
 )
+from bothends.cli.outputs import check_writable
 
 
 def agreement(
-    model: Annotated[list[Path], typer.Option(metavar="DIR", help="One or several models.")],
+    model: Annotated[list[Path], typer.Option(metavar="DIR...", help="One or several models.")],
     source: Annotated[Path, typer.Option(metavar="FILE", help="Source text, line by line.")],
     correct: Annotated[Path, typer.Option(metavar="FILE", help="Its translation, verbs right.")],
     incorrect: Annotated[Path, typer.Option(metavar="FILE", help="The same, a verb wrong.")],
@@ -54,7 +55,7 @@ def agreement(
     from bothends.progress import progress
     from bothends.translator import Translator
 
-    check_writable(json_, picture)
+    check_writable({"--json": json_, "--picture": picture})
     sources = read_lines(source, invalid)
     if not sources:
         raise BothendsError(f"{source}: is empty, expected a sentence in each line")

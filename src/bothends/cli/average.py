@@ -15,17 +15,20 @@ def average(
     last: Annotated[int, typer.Option(metavar="K", min=1, help="How many checkpoints.")] = 5,
 ) -> None:
     """Average the weights of the last K checkpoints of a run."""
+    from bothends.cli.packages import require_torch
     from bothends.errors import BothendsError
+
+    require_torch("averaging")
     from bothends.model.averaging import average_models
     from bothends.training.run import RunDirectory
 
     directory = RunDirectory(run)
     if not directory.checkpoints.is_dir():
         raise BothendsError(f"{run}: not a run of bothends train, it has no checkpoints")
-    checkpoints = directory.scheduled()
+    checkpoints = directory.latest()
     if len(checkpoints) < last:
         raise BothendsError(
-            f"{run}: has {len(checkpoints)} checkpoints, fewer than the {last} to average; lower "
+            f"{run}: keeps {len(checkpoints)} checkpoints, fewer than the {last} to average; lower "
             "--last, or train longer with a larger checkpoints.keep"
         )
     if output.exists() and (not output.is_dir() or any(output.iterdir())):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.errors import BothendsError, UsageError
+from bothends.cli.outputs import check_writable
+from bothends.errors import UsageError
 
 if TYPE_CHECKING:
     from bothends.engines.loading import Precision
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def bench(
     model: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="An exported model; may be given several times."),
+        typer.Option(metavar="DIR...", help="Exported models."),
     ] = None,
     synthetic: Annotated[
         list[str] | None,
@@ -99,13 +99,7 @@ def bench(
     # Whatever would fail after minutes of measuring is asked for now.
     if reference is not None:
         bleu_metric()
-    for option, path in (("--json", json_), ("--picture", picture)):
-        if path is not None and not os.access(path.parent, os.W_OK):
-            raise BothendsError(f"{option} {path}: {path.parent} is no directory to write to")
-    if picture is not None:
-        from bothends.evaluation.plots import check_picture, draw_bench
-
-        check_picture(picture)
+    check_writable({"--json": json_, "--picture": picture}, (source, reference))
 
     def tell(message: str) -> None:
         # Lines between rounds, no live bar: drawing it would take its time from what is measured.
@@ -122,6 +116,8 @@ def bench(
     else:
         json_.write_text(line + "\n", encoding="utf-8")
     if picture is not None:
+        from bothends.evaluation.plots import draw_bench
+
         draw_bench(report, picture)
 
 

@@ -22,18 +22,14 @@ def chain(
 
     Run the same command again to resume: stages that are done are skipped.
     """
-    from importlib.util import find_spec
-
-    from bothends.chain.recipe import load_chain
+    from bothends.chain.recipe import check_texts, load_chain
     from bothends.chain.run import Chain
     from bothends.chain.stages import stages_of
-    from bothends.errors import BothendsError
+    from bothends.cli.packages import require_torch
 
-    if find_spec("torch") is None:
-        raise BothendsError(
-            "a chain trains, which needs PyTorch: pip install 'bothends[train,eval]'"
-        )
+    require_torch("a chain")
     settings = load_chain(recipe, overrides or [])
+    check_texts(settings)
     stages = Chain(stages_of(settings, recipe.parent), settings.directory)
     if dry_run:
         stages.show()

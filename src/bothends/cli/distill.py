@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 def distill(
-    teacher: Annotated[Path, typer.Option(metavar="DIR", help="The teacher's model directory.")],
+    teacher: Annotated[
+        Path,
+        typer.Option(
+            "--teacher", "--model", metavar="DIR", help="The teacher's model directory, or a name."
+        ),
+    ],
     source: Annotated[
         list[Path], typer.Option(metavar="FILE...", help="Source text, plain or .gz.")
     ],
@@ -61,6 +66,7 @@ def distill(
     """
     from pydantic import ValidationError
 
+    from bothends.box import find_model
     from bothends.distillation.distill import Distillation, Share
     from bothends.distillation.distill import distill as run
     from bothends.distillation.filters import PairFilters
@@ -80,7 +86,7 @@ def distill(
         raise UsageError(first_problem(error)) from None
     manifest = run(
         Distillation(
-            teacher=Teacher(teacher, engine, beam, length_penalty, max_source_length),
+            teacher=Teacher(find_model(teacher), engine, beam, length_penalty, max_source_length),
             sources=tuple(source),
             output=output,
             filters=filters,

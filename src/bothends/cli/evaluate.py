@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +16,7 @@ from bothends.cli.options import (
     PrecisionOption,
     ThreadsOption,
 )
+from bothends.cli.outputs import check_writable
 from bothends.errors import BothendsError, UsageError
 
 if TYPE_CHECKING:
@@ -32,14 +31,14 @@ def evaluate(
     ],
     model: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="Models for --source; the first is the baseline."),
+        typer.Option(metavar="DIR...", help="Models for --source; the first is the baseline."),
     ] = None,
     source: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Text for the models to translate.")
     ] = None,
     hypothesis: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Translations that exist already; after the models."),
+        typer.Option(metavar="FILE...", help="Translations that exist already; after the models."),
     ] = None,
     metrics: Annotated[
         str,
@@ -64,7 +63,7 @@ def evaluate(
     invalid: InvalidOption = "error",
     output: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Where translations go: one file for each --model."),
+        typer.Option(metavar="FILE...", help="Where translations go: one file for each --model."),
     ] = None,
     json_: JsonFileOption = None,
     picture: Annotated[
@@ -90,7 +89,10 @@ def evaluate(
         )
     # Whatever would fail after minutes of translating is asked for now.
     chosen = choose_metrics(metrics, tokenizer)
-    check_writable(json_, picture, outputs)
+    check_writable(
+        {"--json": json_, "--picture": picture, "--output": outputs},
+        (reference, source, *hypotheses),
+    )
     references = read_lines(reference, invalid)
     if not references:
         raise BothendsError(f"{reference}: is empty, expected a translation for each line")
@@ -123,18 +125,6 @@ def evaluate(
         json_.write_text(line + "\n", encoding="utf-8")
     if picture is not None:
         draw_evaluation(evaluation, picture)
-
-
-def check_writable(json_: Path | None, picture: Path | None, outputs: Sequence[Path] = ()) -> None:
-    """Complain about a file that cannot be written before the work, not after it."""
-    for option, paths in (("--json", [json_]), ("--picture", [picture]), ("--output", outputs)):
-        for path in paths:
-            if path is not None and not os.access(path.parent, os.W_OK):
-                raise BothendsError(f"{option} {path}: {path.parent} is no directory to write to")
-    if picture is not None:
-        from bothends.evaluation.plots import check_picture
-
-        check_picture(picture)
 
 
 def read_lines(path: Path, invalid: Invalid) -> list[str]:

@@ -53,6 +53,9 @@ def export(
     from bothends.engines.export import export_model
     from bothends.model.directory import DECODER, ENCODER
 
+    for path in (sample, reference):
+        if path is not None and not path.is_file():
+            raise BothendsError(f"{path}: no such file")
     output = directory if output is None else output
     export_model(directory, precision, output)
     for file in (ENCODER, DECODER):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.cli.evaluate import check_writable, read_aligned, read_lines
+from bothends.cli.evaluate import read_aligned, read_lines
 from bothends.cli.options import EngineOption, InvalidOption, JsonFileOption, PrecisionOption
+from bothends.cli.outputs import check_writable
 
 if TYPE_CHECKING:
     from bothends.engines.loading import EngineName, Precision
@@ -24,12 +25,12 @@ def lengths(
     model: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="DIR", help="Models to translate and time; the first is the baseline."
+            metavar="DIR...", help="Models to translate and time; the first is the baseline."
         ),
     ] = None,
     hypothesis: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Translations that exist already; not timed."),
+        typer.Option(metavar="FILE...", help="Translations that exist already; not timed."),
     ] = None,
     bins: Annotated[int, typer.Option(min=1, help="Bins of equally many sentences.")] = 10,
     metric: Annotated[str, typer.Option(help="As in evaluate, one.")] = "bleu",
@@ -63,7 +64,7 @@ def lengths(
 
     if not model and not hypothesis:
         raise UsageError("nothing to measure: give --model DIR, or --hypothesis FILE")
-    check_writable(json_, picture)
+    check_writable({"--json": json_, "--picture": picture})
     chosen = choose_metrics(metric, tokenizer)
     if len(chosen) > 1:
         raise UsageError(f"--metric {metric}: expected one")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bothends.cli.evaluate import check_writable, read_aligned, read_lines
+from bothends.cli.evaluate import read_aligned, read_lines
 from bothends.cli.options import (
     EngineOption,
     InvalidOption,
@@ -16,10 +16,11 @@ from bothends.cli.options import (
     PrecisionOption,
     ThreadsOption,
 )
+from bothends.cli.outputs import check_writable
 
 
 def pmi(
-    model: Annotated[list[Path], typer.Option(metavar="DIR", help="Models of several orders.")],
+    model: Annotated[list[Path], typer.Option(metavar="DIR...", help="Models of several orders.")],
     source: Annotated[Path, typer.Option(metavar="FILE", help="Source text, line by line.")],
     target: Annotated[Path, typer.Option(metavar="FILE", help="Its translation, line by line.")],
     bootstrap: Annotated[
@@ -42,7 +43,7 @@ def pmi(
     from bothends.progress import progress
     from bothends.translator import Translator
 
-    check_writable(json_, None)
+    check_writable({"--json": json_})
     sources = read_lines(source, invalid)
     if not sources:
         raise BothendsError(f"{source}: is empty, expected a sentence in each line")

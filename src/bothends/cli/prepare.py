@@ -46,7 +46,7 @@ def prepare(
     ] = False,
     character_coverage: Annotated[
         float, typer.Option(help="Share of all characters with an entry; the rest is bytes.")
-    ] = 0.9995,
+    ] = 0.99999,
     byte_fallback: Annotated[
         bool, typer.Option(help="Spell unknown characters in bytes, not as unknown.")
     ] = True,

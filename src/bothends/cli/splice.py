@@ -20,14 +20,19 @@ def splice(
     seed: Annotated[int, typer.Option(min=0, help="Another one, other lines.")] = 1,
 ) -> None:
     """Make new lines from the beginnings and ends of others, for distillation."""
+    from bothends.cli.outputs import check_writable
     from bothends.corpus import read_lines
+    from bothends.errors import BothendsError
     from bothends.model.directory import write_atomically
     from bothends.splicing import splice as splice_lines
 
+    output.parent.mkdir(parents=True, exist_ok=True)
+    check_writable({"--output": output})
+    if output.exists():
+        raise BothendsError(f"--output {output}: exists; remove it, or name another file")
     given = [line for path in source for line in read_lines(path)]
     unwanted = {line for path in exclude or () for line in read_lines(path)}
     made = list(splice_lines(given, lines, seed, unwanted))
-    output.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(output, "".join(f"{line}\n" for line in made).encode())
     note = "" if len(made) == lines else f"; the text does not give {lines:,}"
     print(f"{len(made):,} new lines written to {output}{note}", file=sys.stderr)

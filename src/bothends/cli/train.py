@@ -20,8 +20,10 @@ def train(
     Run the same command again to resume. Several processes: torchrun --nproc-per-node 2 -m bothends
     train RECIPE.yaml.
     """
+    from bothends.cli.packages import require_torch
     from bothends.training.recipe_file import load_recipe
 
+    require_torch("training")
     settings = load_recipe(recipe, overrides or [])
     from bothends.training.loop import train as run
 

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from contextlib import closing, nullcontext
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ from bothends.cli.options import (
     PrecisionOption,
     ThreadsOption,
 )
+from bothends.errors import BothendsError, UsageError
 
 if TYPE_CHECKING:
     from bothends.translation import Translation
@@ -59,7 +61,6 @@ def translate(
     ] = False,
 ) -> None:
     """Translate text line by line: line N of the output belongs to line N of the input."""
-    from bothends.errors import BothendsError
     from bothends.lines import LineReader
     from bothends.progress import progress
     from bothends.translation import TranslationOptions
@@ -103,6 +104,14 @@ def translate(
     if report:
         seconds = time.monotonic() - begin
         print(f"{count:,} lines, {count / seconds:,.1f} a second", file=sys.stderr)
+
+
+@wraps(translate)
+def summarize(**options: Any) -> None:
+    """`translate` with a model of the user's: those in the box only translate."""
+    if options["model"] is None:
+        raise UsageError("no model in the box summarises: name one with --model DIR")
+    translate(**options)
 
 
 def _lines(translation: Translation, n_best: int, scores: bool) -> str:

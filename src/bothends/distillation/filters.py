@@ -13,7 +13,7 @@ from pydantic import Field
 
 from bothends.distillation.shard_file import Record
 from bothends.model.config import Strict
-from bothends.search import remove_repeats
+from bothends.repeats import remove_repeats
 
 Reason = Literal["empty", "too_long", "repetition", "low_score"]
 
@@ -59,6 +59,5 @@ def repeated_words(text: str) -> int:
 
     Words are runs of letters and digits: punctuation between them does not hide a repetition.
     """
-    ids: dict[str, int] = {}
-    words = [ids.setdefault(word, len(ids)) for word in _WORD.findall(text.lower())]
+    words = _WORD.findall(text.lower())
     return len(words) - len(remove_repeats(words))

@@ -67,7 +67,7 @@ def _share_out(assignment: Assignment, shards: Iterator[Shard], processes: int) 
             workers[ours] = worker
             worker.start()
             theirs.close()  # the worker has the only other end: its death is the end of the pipe
-            ours.send(shard)
+            _hand_over(shard, ours, worker)
         busy = set(workers)
         while busy:
             for connection in wait(list(busy)):
@@ -77,12 +77,20 @@ def _share_out(assignment: Assignment, shards: Iterator[Shard], processes: int) 
                 if following is None:
                     busy.remove(connection)
                 else:
-                    connection.send(following)
+                    _hand_over(following, connection, workers[connection])
     finally:
         # Those that are still at work were not needed: somebody failed, or Ctrl-C was pressed.
         for process in workers.values():
             process.kill()
             process.join()
+
+
+def _hand_over(shard: Shard, connection: Connection, worker: BaseProcess) -> None:
+    try:
+        connection.send(shard)
+    except ConnectionError:
+        _answer(connection, worker)  # it has gone, and may have said why
+        raise
 
 
 def _answer(connection: Connection, worker: BaseProcess) -> int:

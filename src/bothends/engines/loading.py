@@ -46,9 +46,13 @@ def _load_onnx_engine(directory: Path, precision: Precision | None) -> Engine[An
 
     engine = OnnxEngine.load(directory)
     if precision is not None and engine.precision != precision:
-        raise BothendsError(
-            f"{directory}: exported in {engine.precision}, not in {precision}; "
+        hint = (
             f"to change it, `bothends export {directory} --precision {precision}`"
+            if (directory / WEIGHTS).is_file()
+            else "and it has no weights to export again"
+        )
+        raise BothendsError(
+            f"{directory}: exported in {engine.precision}, not in {precision}; {hint}"
         )
     return engine
 

@@ -10,6 +10,7 @@ each slot, as small NumPy arrays. The arrays below are shaped by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -25,6 +26,14 @@ class TopK(NamedTuple):
 
     logprobs: FloatArray  # (R, Z, k)
     ids: IntArray  # (R, Z, k)
+
+
+def pad_sources(sources: Sequence[Sequence[int] | IntArray], padding: int) -> IntArray:
+    """Sentences of several lengths as an engine takes them, `(S, N)`."""
+    batch = np.full((len(sources), max(map(len, sources))), padding, dtype=np.int64)
+    for row, source in zip(batch, sources, strict=True):
+        row[: len(source)] = source
+    return batch
 
 
 State = TypeVar("State")

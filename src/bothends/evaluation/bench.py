@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from itertools import groupby, product
 from time import perf_counter, process_time, sleep
 
-from bothends.evaluation.bench_machine import Bandwidth, cores, step_bytes
+from bothends.evaluation.bench_machine import Bandwidth, step_bytes
 from bothends.evaluation.bench_systems import Outcome, Parts, System, Threads
 from bothends.evaluation.bench_workload import Workload
 from bothends.model.config import ModelConfig
+from bothends.translator import available_cores
 
 #: Seconds after a turn on several cores. Thread pools spin for a while after their last product,
 #: in case there is another; OpenMP does so for 0.2 s, and would take a core from whoever is next.
@@ -221,7 +222,7 @@ def translate(contestant: Contestant, batch: slice, beam: int, threads: Threads)
 def _cores(threads: int | None, batch: int) -> int:
     if threads is not None:
         return threads
-    return 1 if batch == 1 else cores()
+    return 1 if batch == 1 else available_cores()
 
 
 def _batch(case: Case) -> int:

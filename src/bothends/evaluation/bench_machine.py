@@ -8,7 +8,6 @@ bring them, and a floor taken from memory would then be no floor.
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 
 import bothends
 from bothends.model.config import ModelConfig
+from bothends.translator import available_cores
 
 #: Instruction sets that decide how fast a product is.
 TELLING_FLAGS = (
@@ -57,7 +57,7 @@ def this_machine() -> Machine:
     processor = _processor()
     return Machine(
         cpu=processor.get("model name") or platform.processor() or platform.machine(),
-        cores=cores(),
+        cores=available_cores(),
         flags=tuple(
             flag
             for flag in TELLING_FLAGS
@@ -70,14 +70,6 @@ def this_machine() -> Machine:
         packages={name: found for name in PACKAGES if (found := _version(name))},
         date=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
-        return os.cpu_count() or 1
 
 
 def step_bytes(config: ModelConfig, precision: str) -> int:

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, Protocol
 
-import numpy as np
-
-from bothends.engines.protocol import Engine, FloatArray, State, TopK
+from bothends.engines.protocol import Engine, FloatArray, State, TopK, pad_sources
 from bothends.model.config import SpecialTokens
 from bothends.order import BoolArray, GenerationOrder, IntArray
 from bothends.search import SearchOptions, beam_search
@@ -193,7 +191,7 @@ class Bothends:
         options = SearchOptions(
             beam=request.beam, min_length=request.min_length, max_length=request.max_length
         )
-        batch = pad(sources, self._special.pad)
+        batch = pad_sources(sources, self._special.pad)
         best = [
             hypotheses[0]
             for hypotheses in beam_search(timed, self._order, self._special, batch, options)
@@ -206,14 +204,6 @@ class Bothends:
 def arrangements(cores: int) -> list[Threads]:
     """All cores inside a product, or one core for each share of the sentences."""
     return [Threads()] if cores == 1 else [Threads(1, cores), Threads(cores, 1)]
-
-
-def pad(sources: Sequence[IntArray], padding: int) -> IntArray:
-    """Sentences of several lengths as one array (S, N)."""
-    batch = np.full((len(sources), max(map(len, sources))), padding, dtype=np.int64)
-    for row, source in zip(batch, sources, strict=True):
-        row[: len(source)] = source
-    return batch
 
 
 def split(sources: Sequence[IntArray], shares: int) -> list[Sequence[IntArray]]:

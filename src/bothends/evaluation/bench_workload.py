@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bothends.corpus import read_lines
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.bench_systems import Outcome, Request
 from bothends.order import IntArray
@@ -93,8 +94,8 @@ def read_pairs(source: Path, reference: Path | None, limit: int) -> Pairs:
     Sorted, because everybody who translates in batches sorts: neighbours of one length need no
     padding. The metrics of a corpus do not depend on the order of its pairs.
     """
-    lines = _read(source)
-    references = lines if reference is None else _read(reference)
+    lines = list(read_lines(source))
+    references = lines if reference is None else list(read_lines(reference))
     if len(references) != len(lines):
         raise BothendsError(
             f"{reference}: {len(references)} lines, but {source} has {len(lines)}; "
@@ -105,12 +106,3 @@ def read_pairs(source: Path, reference: Path | None, limit: int) -> Pairs:
         raise BothendsError(f"{source}: no line with text in it")
     pairs.sort(key=lambda pair: -len(pair[0]))
     return Pairs([line for line, _ in pairs], [text for _, text in pairs] if reference else None)
-
-
-def _read(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise BothendsError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise BothendsError(f"{path}: not UTF-8 ({error.reason} at byte {error.start})") from None

@@ -16,7 +16,7 @@ from bothends.metrics import (
     token_statistics,
     word_tokenizer,
 )
-from bothends.search import LONGEST_REPEAT, remove_repeats
+from bothends.repeats import LONGEST_REPEAT, remove_repeats
 
 
 def choose_metrics(names: str, tokenizer: str) -> list[Metric]:
@@ -34,13 +34,11 @@ def choose_metrics(names: str, tokenizer: str) -> list[Metric]:
 def repetition(tokenizer: str) -> Metric:
     """The share of words, in percent, that repeat the 1 to 4 words right before them.
 
-    Those are what `--dedup` would remove if it worked on words.
+    Those are what `--dedup` removes, up to the tokenizer's idea of a word.
     """
 
     def count(hypothesis: list[str], _reference: list[str]) -> list[float]:
-        ids: dict[str, int] = {}
-        numbers = [ids.setdefault(word, len(ids)) for word in hypothesis]
-        return [len(numbers) - len(remove_repeats(numbers)), len(numbers)]
+        return [len(hypothesis) - len(remove_repeats(hypothesis)), len(hypothesis)]
 
     return Metric(
         name="repetition",

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from bothends.engines.protocol import pad_sources
 from bothends.errors import BothendsError
 from bothends.evaluation.bench_synthetic import Weights
-from bothends.evaluation.bench_systems import Label, Outcome, Request, Threads, pad
+from bothends.evaluation.bench_systems import Label, Outcome, Request, Threads
 from bothends.model.config import ModelConfig
 from bothends.model.sinusoid import sinusoid
 from bothends.order import IntArray
@@ -132,7 +133,7 @@ class Transformers:
         import torch
 
         torch.set_num_threads(threads.each)
-        batch = torch.from_numpy(pad(sources, self._special.pad))
+        batch = torch.from_numpy(pad_sources(sources, self._special.pad))
         with torch.inference_mode():
             generated = self._model.generate(
                 batch,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bothends.engines.protocol import Engine
+from bothends.engines.protocol import Engine, pad_sources
 from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder, IntArray
 from bothends.scoring import force_scores
@@ -59,7 +59,8 @@ def compare(
     outputs: list[Tokens] = []
     reference_outputs: list[Tokens] = []
     differences: list[float] = []
-    for batch in _batches(sources, special.pad):
+    for start in range(0, len(sources), BATCH):
+        batch = pad_sources(sources[start : start + BATCH], special.pad)
         options = SearchOptions(
             beam=beam, max_length=TranslationOptions().longest(batch.shape[1] - 1)
         )
@@ -77,12 +78,3 @@ def compare(
             expected = [*reference_score.token_logprobs, reference_score.end_logprob]
             differences += np.subtract(symbols, expected).tolist()
     return Agreement(outputs, reference_outputs, differences)
-
-
-def _batches(sources: Sequence[IntArray], pad: int) -> Iterator[IntArray]:
-    for start in range(0, len(sources), BATCH):
-        some = sources[start : start + BATCH]
-        batch = np.full((len(some), max(map(len, some))), pad, dtype=np.int64)
-        for row, source in zip(batch, some, strict=True):
-            row[: len(source)] = source
-        yield batch

@@ -217,7 +217,7 @@ def cut(widths: IntArray, budget: int) -> Iterator[tuple[int, int]]:
     start, width = 0, 0
     for row, own in enumerate(widths.tolist()):
         width = max(width, own)
-        if (row + 1 - start) * width > budget:
+        if row > start and (row + 1 - start) * width > budget:
             yield start, row
             start, width = row, own
     if start < len(widths):

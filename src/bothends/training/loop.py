@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,14 +45,13 @@ def train(recipe: Recipe) -> Outcome:
         torch.set_num_threads(recipe.threads)
     torch.set_flush_denormal(True)  # tiny probabilities and moments are slow, and mean nothing
     processes = Processes.join(recipe.device)
-    try:
-        return _Training(recipe, processes).run()
-    finally:
-        processes.leave()
+    with ExitStack() as stack:
+        stack.callback(processes.leave)
+        return _Training(recipe, processes, stack).run()
 
 
 class _Training:
-    def __init__(self, recipe: Recipe, processes: Processes) -> None:
+    def __init__(self, recipe: Recipe, processes: Processes, stack: ExitStack) -> None:
         assert recipe.run is not None  # `load_recipe` names a directory where the user does not
         self.recipe, self.processes = recipe, processes
         self.screen = Screen(silent=not processes.first)
@@ -59,6 +59,7 @@ class _Training:
         self.validator = Validator(self.setup.validation_corpus, recipe, processes)
         self.directory = RunDirectory(recipe.run)
         if processes.first:
+            stack.enter_context(self.directory.locked())
             self.directory.open(recipe)
         processes.wait()
         self.model = self.setup.new_model(recipe).to(processes.device)
@@ -237,7 +238,13 @@ class _Training:
         if not complete:
             return Progress()
         checkpoint = complete[-1]
-        saved, _ = load_model(checkpoint)
+        saved, description = load_model(checkpoint)
+        if description.provenance.get("data") != self.setup.description.provenance["data"]:
+            names = ", ".join(str(corpus.path) for corpus in self.recipe.data.prepared)
+            raise BothendsError(
+                f"{self.directory.path}: began with what {names} held before; "
+                "name another directory (run=DIR) or remove this one"
+            )
         self.model.load_state_dict(saved.state_dict())
         progress, moments = self.directory.load(checkpoint)
         restore_moments(self.model, self.optimiser, moments, checkpoint)

@@ -21,7 +21,7 @@ class Log:
     def __init__(self, path: Path, keep_bytes: int, tensorboard: bool) -> None:
         """Go on after the first `keep_bytes`: what came later will be computed again."""
         self._file = open(path, "ab")  # noqa: SIM115 (open as long as the run)
-        self._file.truncate(keep_bytes)
+        self._file.truncate(min(keep_bytes, self._file.tell()))  # it may have been removed
         self._board: Any = _tensorboard(path.parent / "tensorboard") if tensorboard else None
 
     def write(self, kind: str, record: Mapping[str, Any]) -> int:

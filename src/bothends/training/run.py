@@ -18,10 +18,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 import yaml
@@ -40,6 +42,7 @@ LOG = "log.jsonl"
 CURVES = "curves.svg"
 OPTIMISER = "optimiser.safetensors"
 PROGRESS = "training.json"
+LOCK = ".lock"
 
 #: Settings that may change when a run goes on: they do not alter what has been computed.
 HARMLESS = (
@@ -101,13 +104,24 @@ class RunDirectory:
     def log(self) -> Path:
         return self.path / LOG
 
-    def open(self, recipe: Recipe) -> None:
-        """Begin the run, or check that it is the same one and clear what was left half-written."""
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other trainings out of the directory, which is made if need be."""
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BothendsError(f"{self.path}: cannot be made ({error.strerror})") from None
-        for leftover in self.checkpoints.glob(".*"):
+        with open(self.path / LOCK, "ab") as file:
+            if not _lock(file):
+                raise BothendsError(
+                    f"{self.path}: a training is running there; wait for it, or name another "
+                    "directory (run=DIR)"
+                )
+            yield
+
+    def open(self, recipe: Recipe) -> None:
+        """Begin the run, or check that it is the same one and clear what was left half-written."""
+        for leftover in self.checkpoints.glob(".update-*"):
             shutil.rmtree(leftover)
         path = self.path / RECIPE
         if path.exists() and self.complete():
@@ -117,14 +131,17 @@ class RunDirectory:
         if complete := self.complete():  # whose links may not have been made any more
             self._link_checkpoint(complete[-1], self.load_progress(complete[-1]))
 
-    def _check_same(self, recipe: Recipe) -> None:
+    def recipe(self) -> Recipe:
+        """The recipe that the run was begun with."""
         path = self.path / RECIPE
         try:
             # Through `Recipe`, so that settings which are newer than the run have their defaults.
-            stored = Recipe.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+            return Recipe.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, yaml.YAMLError):
             raise BothendsError(f"{path}: damaged, or of another version of bothends") from None
-        before = flatten(stored.dump())
+
+    def _check_same(self, recipe: Recipe) -> None:
+        before = flatten(self.recipe().dump())
         now = flatten(recipe.dump())
         harmless = set(HARMLESS)
         if recipe.optimiser.schedule == "cosine":
@@ -143,6 +160,10 @@ class RunDirectory:
     def scheduled(self) -> list[Path]:
         """Those of them that the recipe asked for, as opposed to an interruption."""
         return [path for path in self.complete() if self.load_progress(path).scheduled]
+
+    def latest(self) -> list[Path]:
+        """Those of them that no other one is missing between: not the best, if that is older."""
+        return self.scheduled()[-self.recipe().checkpoints.keep :]
 
     def save(
         self,
@@ -204,6 +225,19 @@ class RunDirectory:
                 leaving = path.with_name(f".{path.name}.leaving")
                 os.rename(path, leaving)
                 shutil.rmtree(leaving)
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock a file as long as it is open; False if another process has it."""
+    if sys.platform == "win32":  # which has no such locks
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _damaged(path: Path, error: Exception) -> str:

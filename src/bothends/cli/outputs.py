@@ -1,0 +1,30 @@
+"""Files that a command is going to write: what would fail after the work is asked for before it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from bothends.errors import BothendsError
+
+
+def check_writable(
+    outputs: Mapping[str, Path | Iterable[Path] | None], inputs: Iterable[Path | None] = ()
+) -> None:
+    """Complain about an output, by its option, that cannot be written or would replace an input."""
+    read = {path.resolve(): path for path in inputs if path is not None}
+    for option, given in outputs.items():
+        paths = [given] if isinstance(given, Path) else given or ()
+        for path in paths:
+            if path.is_dir():
+                raise BothendsError(f"{option} {path}: is a directory, expected a file to write")
+            if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+                raise BothendsError(f"{option} {path}: {path.parent} is no directory to write to")
+            if path.resolve() in read:
+                raise BothendsError(f"{option} {path}: would replace what is read from it")
+    picture = outputs.get("--picture")
+    if isinstance(picture, Path):
+        from bothends.evaluation.plots import check_picture
+
+        check_picture(picture)
