@@ -4,8 +4,8 @@
     for translation in translator.translate(["A line.", "Another one."]):
         print(translation.text, translation.score)
 
-What a line is translated to depends on the line, the model and the options, and on nothing else:
-not on the other lines, nor on the number of threads.
+What a line is translated to depends on the line, the model and the options, and but for rounding on
+nothing else: not on the other lines, nor on the number of threads.
 """
 
 from __future__ import annotations
