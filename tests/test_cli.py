@@ -46,8 +46,9 @@ def test_help_names_every_command(arguments: list[str], capsys: pytest.CaptureFi
     assert run(arguments) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
-    listed = re.findall(r"^  ([a-z]+) {2}", captured.out.partition("Commands:")[2], re.MULTILINE)
-    assert sorted(listed) == COMMANDS
+    commands = captured.out.partition("Commands:")[2]
+    assert sorted(re.findall(r"^  ([a-z]+) {2}", commands, re.MULTILINE)) == COMMANDS
+    assert "..." not in commands, "a description is cut off"
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

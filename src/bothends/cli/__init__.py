@@ -58,7 +58,7 @@ app.command(cls=SeveralValues)(pmi)
 app.command(cls=SeveralValues)(prepare)
 app.command()(score)
 app.command(cls=SeveralValues)(splice)
-app.command("summarize", help="Summarise text line by line, with a model that does.")(summarize)
+app.command("summarize", help="Summarise text, line by line, with a model that does.")(summarize)
 app.command()(train)
 app.command()(translate)
 

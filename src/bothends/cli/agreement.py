@@ -40,7 +40,10 @@ def agreement(
         Path | None, typer.Option(metavar="FILE", help="Draw accuracies: .svg or .png.")
     ] = None,
 ) -> None:
-    """Compare the probabilities of right and wrong verbs, by their distance from the subject."""
+    """Test agreement of subject and verb, by their distance.
+
+    A pair counts as right if the correct translation is the more probable one.
+    """
     from bothends.errors import BothendsError
     from bothends.evaluation.agreement import (
         draw_agreement,

@@ -68,7 +68,10 @@ def bench(
         Path | None, typer.Option(metavar="FILE", help="Draw speed-ups: .svg or .png.")
     ] = None,
 ) -> None:
-    """Measure speed: systems take turns, and every figure has its baseline and its signature."""
+    """Measure speed, with systems in turns and named baselines.
+
+    Every figure has its signature: data, order, beam, engine, precision, threads, commit.
+    """
     from bothends.evaluation.bench import Plan, measure
     from bothends.evaluation.bench_contestants import Synthetic, Wishes, gather
     from bothends.evaluation.bench_machine import this_machine

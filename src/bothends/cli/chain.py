@@ -18,7 +18,7 @@ def chain(
         bool, typer.Option("--dry-run", help="Print stages and commands, and run nothing.")
     ] = False,
 ) -> None:
-    """Train a teacher, distil it into students, export and evaluate them.
+    """Train a teacher and its students, export and evaluate them.
 
     Run the same command again to resume: stages that are done are skipped.
     """

@@ -59,7 +59,7 @@ def distill(
     ] = 2000,
     engine: EngineOption = "onnx",
 ) -> None:
-    """Translate training sources with a teacher, into a corpus for students.
+    """Have a teacher write the corpus that students learn from.
 
     Run the same command again to resume. Then: bothends prepare --source DIR/train.source --target
     DIR/train.target --vocabulary TEACHER.

@@ -70,7 +70,10 @@ def evaluate(
         Path | None, typer.Option(metavar="FILE", help="Draw the scores: .svg or .png.")
     ] = None,
 ) -> None:
-    """Score one or several systems: metrics with signatures, intervals, and paired comparisons."""
+    """Score one or several systems, and compare them.
+
+    Metrics have signatures and intervals; differences are of a paired bootstrap.
+    """
     from bothends.evaluation.bench_table import print_tables
     from bothends.evaluation.evaluate import System
     from bothends.evaluation.evaluate import evaluate as score_systems

@@ -38,7 +38,10 @@ def export(
         bool, typer.Option(help="Compare int8 with float32; random sentences if no sample.")
     ] = True,
 ) -> None:
-    """Write encoder.onnx and decoder.onnx, which translate without PyTorch."""
+    """Write the graphs that translate without PyTorch.
+
+    They are encoder.onnx and decoder.onnx, in float32 or int8.
+    """
     from bothends.errors import BothendsError, UsageError
 
     if reference is not None and sample is None:

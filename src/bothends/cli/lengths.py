@@ -48,7 +48,10 @@ def lengths(
         Path | None, typer.Option(metavar="FILE", help="Draw quality and speed-up: .svg or .png.")
     ] = None,
 ) -> None:
-    """Sort a test set by the length of the source, cut it into bins, and measure each."""
+    """Measure quality and speed by the length of the source.
+
+    A test set is sorted by length and cut into bins of equal size.
+    """
     from bothends.errors import BothendsError, UsageError
     from bothends.evaluation.bench_table import print_tables
     from bothends.evaluation.length_bins import (

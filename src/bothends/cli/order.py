@@ -21,7 +21,10 @@ def order(
     ] = None,
     svg: Annotated[Path | None, typer.Option(help="Draw it into this file as well.")] = None,
 ) -> None:
-    """Show which token is generated at which step, with positions, directions and mask."""
+    """Show which token is generated at which step.
+
+    With the positions, directions and mask that the network is given.
+    """
     from bothends.drawing import draw_svg, draw_text, in_ascii
     from bothends.errors import BothendsError, UsageError
     from bothends.order import GenerationOrder

@@ -33,7 +33,7 @@ def pmi(
     invalid: InvalidOption = "error",
     json_: JsonFileOption = None,
 ) -> None:
-    """Compare perplexities of orders, and estimate the mutual information of a step's words.
+    """Estimate the mutual information of words written in one step.
 
     An estimate takes two models: 1x2 and 1x1, or 2x1 and 2x1+autoregressive.
     """

@@ -41,7 +41,7 @@ def score(
     engine: EngineOption = "onnx",
     invalid: InvalidOption = "error",
 ) -> None:
-    """Print the log probability of each target line, given its source line.
+    """Print the log probability of each target line.
 
     The perplexity of them all goes to stderr.
     """

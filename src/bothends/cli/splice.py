@@ -19,7 +19,10 @@ def splice(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another one, other lines.")] = 1,
 ) -> None:
-    """Make new lines from the beginnings and ends of others, for distillation."""
+    """Make new lines of old ones, for a teacher to translate.
+
+    The beginning of one goes on as another does that has the same two words side by side.
+    """
     from bothends.cli.outputs import check_writable
     from bothends.corpus import read_lines
     from bothends.errors import BothendsError

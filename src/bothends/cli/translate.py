@@ -60,7 +60,10 @@ def translate(
         bool, typer.Option("--progress", help="Report lines and speed on stderr.")
     ] = False,
 ) -> None:
-    """Translate text line by line: line N of the output belongs to line N of the input."""
+    """Translate text, line by line.
+
+    Line N of the output belongs to line N of the input.
+    """
     from bothends.lines import LineReader
     from bothends.progress import progress
     from bothends.translation import TranslationOptions
