@@ -124,6 +124,16 @@ def test_a_pipe_that_does_not_block_has_not_ended(monkeypatch: pytest.MonkeyPatc
         later.join()
 
 
+def test_a_named_pipe_is_read_once(tmp_path: Path) -> None:
+    """As in `bothends translate <(zcat text.gz)`."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"a\nb\n",))
+    writer.start()
+    assert [line for line in LineReader([path]) if line is not None] == ["a", "b"]
+    writer.join()
+
+
 def test_compressed_files(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(gzip.compress("ä\nb\n".encode()))

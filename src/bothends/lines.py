@@ -81,12 +81,15 @@ UNREADABLE = (OSError, EOFError, zlib.error)
 
 
 def open_file(path: Path) -> io.BufferedReader:
-    """The bytes of a file, plain or compressed."""
-    with open(path, "rb") as file:
-        # By content too: gzip's first two bytes begin no UTF-8 text.
-        compressed = path.suffix == ".gz" or file.read(2) == b"\x1f\x8b"
-    # Unwrapped, a gzip file splits lines in Python instead of C.
-    return io.BufferedReader(gzip.open(path)) if compressed else open(path, "rb")
+    """The bytes of a file, plain or compressed; a pipe is never looked into, and so plain."""
+    if path.is_file():
+        with open(path, "rb") as file:
+            # By content too: gzip's first two bytes begin no UTF-8 text.
+            compressed = path.suffix == ".gz" or file.read(2) == b"\x1f\x8b"
+        if compressed:
+            # Unwrapped, a gzip file splits lines in Python instead of C.
+            return io.BufferedReader(gzip.open(path))
+    return open(path, "rb")
 
 
 def unreadable(name: str, error: Exception) -> BothendsError:

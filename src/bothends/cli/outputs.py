@@ -13,7 +13,7 @@ def check_writable(
     outputs: Mapping[str, Path | Iterable[Path] | None], inputs: Iterable[Path | None] = ()
 ) -> None:
     """Complain about an output, by its option, that cannot be written or would replace an input."""
-    read = {path.resolve(): path for path in inputs if path is not None}
+    read = {path.resolve() for path in inputs if path is not None}
     for option, given in outputs.items():
         paths = [given] if isinstance(given, Path) else given or ()
         for path in paths:
