@@ -54,12 +54,14 @@ def one_by_one(translator: Translator, lines: list[str]) -> list[Translation]:
     return [translator.translate([line])[0] for line in lines]
 
 
-def same(translations: list[Translation], expected: list[Translation]) -> None:
+def same(
+    translations: list[Translation], expected: list[Translation], rounding: float = 1e-4
+) -> None:
     """The same words. Products of another shape may round otherwise, by a few units in 2^-24."""
     assert [each.text for each in translations] == [each.text for each in expected]
     assert [each.tokens for each in translations] == [each.tokens for each in expected]
     logprobs = [each.logprob for each in translations]
-    assert logprobs == pytest.approx([each.logprob for each in expected], abs=1e-4)
+    assert logprobs == pytest.approx([each.logprob for each in expected], abs=rounding)
 
 
 class TestTranslate:
@@ -71,7 +73,9 @@ class TestTranslate:
 
     def test_nor_in_int8(self, lines: list[str]) -> None:
         translator = Translator.load(tiny_model(precision="int8"), precision="int8", threads=2)
-        same(translator.translate(lines), [translator.translate([line])[0] for line in lines])
+        one_by_one = [translator.translate([line])[0] for line in lines]
+        # A value between two integers may be rounded to either.
+        same(translator.translate(lines), one_by_one, rounding=2e-2)
 
     @pytest.mark.parametrize("batch_tokens", [1, 40, 100_000])
     def test_nor_on_the_size_of_batches(
