@@ -29,6 +29,8 @@ EVERYDAY = {
     "I love you.": {"Ich liebe dich.", "Ich liebe Sie.", "Ich liebe euch."},
     "How are you?": {"Wie geht es dir?", "Wie geht es Ihnen?", "Wie geht es euch?"},
     "I have never been to Germany.": {"Ich war noch nie in Deutschland."},
+    "The weather is nice today.": {"Das Wetter ist heute schön.", "Heute ist das Wetter schön."},
+    "I don't have any money.": {"Ich habe kein Geld."},
     "Do you speak English?": {"Sprichst du Englisch?", "Sprechen Sie Englisch?"},
     "We need more time.": {"Wir brauchen mehr Zeit."},
     "He works in a big hospital.": {"Er arbeitet in einem großen Krankenhaus."},

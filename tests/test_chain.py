@@ -407,8 +407,8 @@ def test_the_chain_of_the_model_in_the_box(monkeypatch: pytest.MonkeyPatch) -> N
     teacher = load_recipe(path.with_name("teacher.yaml"))
     assert stages["teacher-train"].output == teacher.run
     assert stages["prepare"].output == teacher.data.prepared[0].path
-    for name in ("1x1", "2x1", "2x2"):
-        assert str(chain.students[name].order) == name
+    for order in ("1x1", "2x1", "2x2"):
+        assert str(chain.students[f"{order}-spliced"].order) == order
     assert all(student.precision == "int8" for student in chain.students.values())
     evaluation = stages["evaluate-beam-4"].command
     assert (
