@@ -137,7 +137,7 @@ def test_the_better_arrangement_of_threads_is_taken_and_told(best: Threads) -> N
 def test_a_single_sentence_has_one_core_and_a_batch_has_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bench, "cores", lambda: 3)
+    monkeypatch.setattr(bench, "available_cores", lambda: 3)
     cases = measure([sleeper("a", [])], Plan((1, 6), (1,)), lambda message: None).cases
     assert [each.cores for each in cases] == [1, 3]
     assert cases[0].threads == Threads(1, 1)
@@ -414,7 +414,7 @@ def test_peers_need_weights_only_if_they_were_asked_for(bench_command: Any, tmp_
         (["--synthetic", "tiny", "--source", "x"], 2, "--source is text for models"),
         (["--model", "nowhere"], 1, "nowhere: no such model directory"),
         (["--model", "nowhere", "--reference", "x"], 2, "--reference is a translation of --source"),
-        (["--model", "nowhere", "--source", "absent"], 1, "absent: No such file or directory"),
+        (["--model", "nowhere", "--source", "absent"], 1, "absent: no such file"),
     ],
 )  # fmt: skip
 def test_bad_options_are_one_line(

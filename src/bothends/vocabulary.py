@@ -167,9 +167,7 @@ class VocabularyOptions:
         if self.size < 5:
             raise UsageError(f"vocabulary size {self.size}: four entries are special, use more")
         if not 0.9 <= self.character_coverage <= 1.0:
-            raise UsageError(
-                f"character coverage {self.character_coverage:g}: expected a share from 0.9 to 1"
-            )
+            raise UsageError(f"character coverage {self.character_coverage:g}: expected 0.9 to 1")
         if self.normalisation not in get_args(Normalisation):
             raise UsageError(
                 f"unknown normalisation {self.normalisation!r}; "
