@@ -32,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="names or files; else all")
     parser.add_argument("--rows", nargs="+", default=[], metavar="ROW", help="only these rows")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="models at once")
+    parser.add_argument(
+        "--precision", choices=("float32", "bfloat16"), help="of the trainings; else the recipe's"
+    )
     parser.add_argument("--list", action="store_true", help="say what is done; run nothing")
     parser.add_argument("--speed", action="store_true", help="time the finished models")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="of --speed")
@@ -50,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 failed = measure_speed(tables, options.rounds, processes)
             else:
                 models = [model for table in tables for model in table.models(options.rows)]
-                failed = run_jobs(jobs_for(models), options.at_once, processes)
+                changes = [f"precision={options.precision}"] if options.precision else []
+                failed = run_jobs(jobs_for(models, changes), options.at_once, processes)
     except BothendsError as error:
         print(f"run.py: error: {error}", file=sys.stderr)
         return error.exit_status

@@ -19,18 +19,17 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from bothends.errors import BothendsError
 from bothends.evaluation.bench_machine import this_machine
 from bothends.model.directory import CONFIG, write_atomically
 from bothends.shards import MANIFEST
-from bothends.training.recipe import Recipe
+from bothends.training.run import RunDirectory, differences
 from jobs import Job, Shell
 from table_file import Agreement, Model, text_folder
 
@@ -64,22 +63,25 @@ SETTINGS = (
 )
 
 
-def jobs_for(models: list[Model]) -> list[Job]:
-    """The jobs of these models, in their order, each after those it needs."""
+def jobs_for(models: list[Model], changes: Sequence[str] = ()) -> list[Job]:
+    """The jobs of these models, in their order, each after those it needs.
+
+    `changes` are settings for `bothends train` that make no other run of it.
+    """
     jobs: dict[str, Job] = {}
     for model in models:
-        _add(model, jobs)
+        _add(model, changes, jobs)
     return list(jobs.values())
 
 
-def _add(model: Model, jobs: dict[str, Job]) -> None:
+def _add(model: Model, changes: Sequence[str], jobs: dict[str, Job]) -> None:
     if model.name in jobs:
         return
     raw = model.raw_corpus
     jobs.setdefault(str(raw), Job(str(raw), raw, lambda shell: prepare_corpus(model, shell)))
     needs = [str(model.corpus)]
     if model.data == "distilled" and str(model.corpus) not in jobs:
-        _add(model.teacher, jobs)
+        _add(model.teacher, changes, jobs)
         jobs[str(model.corpus)] = Job(
             str(model.corpus),
             model.corpus,
@@ -88,10 +90,10 @@ def _add(model: Model, jobs: dict[str, Job]) -> None:
         )
     if model.init is not None:
         start = Model(model.task, model.init)
-        _add(start, jobs)
+        _add(start, changes, jobs)
         needs.append(start.name)
     jobs[model.name] = Job(
-        model.name, model.run, lambda shell: make_model(model, shell), tuple(needs)
+        model.name, model.run, lambda shell: make_model(model, changes, shell), tuple(needs)
     )
 
 
@@ -123,12 +125,12 @@ def distil_corpus(model: Model, shell: Shell) -> None:
     )  # fmt: skip
 
 
-def make_model(model: Model, shell: Shell) -> None:
+def make_model(model: Model, changes: Sequence[str], shell: Shell) -> None:
     """Train, average, export, translate, score; then gather the figures."""
     run = model.run
     if not is_trained(model):
         shell.say("training")
-        shell.bothends("train", model.task.recipe, *model.overrides())
+        shell.bothends("train", model.task.recipe, *model.overrides(), *changes)
     averaged = run / "averaged"
     _make_model_directory(
         averaged,
@@ -157,9 +159,8 @@ def is_trained(model: Model) -> bool:
     if limit is None or updates_done(model.run) < limit:
         return False
     try:
-        text = (model.run / "recipe.yaml").read_text(encoding="utf-8")
-        return Recipe.model_validate(yaml.safe_load(text)) == recipe
-    except (OSError, ValueError, yaml.YAMLError):
+        return not any(differences(RunDirectory(model.run).recipe(), recipe))
+    except BothendsError:
         return False
 
 
@@ -204,6 +205,7 @@ def gather(model: Model) -> dict[str, Any]:
                 },
             }
         )
+    recipe = RunDirectory(model.run).recipe()
     progress = json.loads((newest_checkpoint(model.run) / PROGRESS).read_bytes())
     described = json.loads((model.run / "averaged" / CONFIG).read_bytes())["provenance"]
     return {
@@ -215,12 +217,13 @@ def gather(model: Model) -> dict[str, Any]:
             "updates": progress["update"],
             "target_tokens": progress["target_tokens"],
             "seconds": round(progress["seconds"]),
+            "precision": recipe.precision,
             "commit": described["commit"],
             "corpora": described["data"],
             "versions": described["versions"],
         },
         "evaluations": evaluations,
-        "recipe": model.recipe().dump(),
+        "recipe": recipe.dump(),
     }
 
 

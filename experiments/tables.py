@@ -103,9 +103,10 @@ def _facts(table: Table) -> Iterator[str]:
 
 def _budget(result: Result) -> str:
     training = result.content["training"]
+    precision = training.get("precision", "auto").replace("auto", "float32")
     return (
         f"{training['updates']:,} updates, {training['target_tokens'] / 1e6:.1f} million target "
-        f"tokens, commit {(training['commit'] or 'unknown')[:7]}"
+        f"tokens, trained in {precision}, commit {(training['commit'] or 'unknown')[:7]}"
     )
 
 

@@ -24,7 +24,7 @@ SPLICED_TEXT = "train.source"
 DISTILLED, SPLICED = "distilled", "spliced"
 
 #: Settings of a training recipe that do not change what is learned.
-_HARMLESS = ("threads", "device", "log_every", "tensorboard", "run")
+_HARMLESS = ("threads", "device", "precision", "log_every", "tensorboard", "run")
 
 
 @dataclass(frozen=True)

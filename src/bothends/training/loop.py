@@ -18,6 +18,7 @@ from bothends.training.batches import Update, collate
 from bothends.training.curves import draw_curves
 from bothends.training.distributed import Processes
 from bothends.training.interruption import Interruption
+from bothends.training.precision import trains_in_bfloat16
 from bothends.training.recipe import Recipe
 from bothends.training.report import Log, Screen, time_left
 from bothends.training.run import Progress, RunDirectory, moments_of, restore_moments
@@ -54,6 +55,7 @@ class _Training:
     def __init__(self, recipe: Recipe, processes: Processes, stack: ExitStack) -> None:
         assert recipe.run is not None  # `load_recipe` names a directory where the user does not
         self.recipe, self.processes = recipe, processes
+        self.bfloat16 = trains_in_bfloat16(recipe.precision, processes.device)
         self.screen = Screen(silent=not processes.first)
         self.setup = Setup.of(recipe)
         self.validator = Validator(self.setup.validation_corpus, recipe, processes)
@@ -137,7 +139,7 @@ class _Training:
             )
             # Dropout follows from the place in the run: nothing to save, the same in any process.
             torch.manual_seed(seed_of(self.recipe.seed, self.progress.update, number))
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            with torch.autocast(device.type, torch.bfloat16, enabled=self.bfloat16):
                 batch = Tensors.of(arrays, special, device)
                 loss = summed_loss(model, batch, self.recipe.loss.label_smoothing)
             (loss / update.target_tokens).backward()  # type: ignore[no-untyped-call]
@@ -257,7 +259,8 @@ class _Training:
         too_long = stream.too_long()
         self.screen.say(
             f"{model.order}, {parameters:,} parameters, {len(stream.pairs):,} pairs, "
-            f"{self.processes.size} x {self.processes.device}, in {self.directory.path}"
+            f"{self.processes.size} x {self.processes.device}"
+            f"{' in bfloat16' * self.bfloat16}, in {self.directory.path}"
         )
         if too_long.pairs:
             settings = self.recipe.batch

@@ -49,7 +49,7 @@ class _OutputLoss(Function):
     ) -> Tensor:
         vocabulary = weight.shape[0]
         wanted = [learning and needed for needed in ctx.needs_input_grad]
-        # On a GPU under autocast the three products are in bfloat16, everything else is not.
+        # Under autocast the three products are in bfloat16, everything else is not.
         device = hidden.device.type
         autocast = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if autocast else hidden.dtype

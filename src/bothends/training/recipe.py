@@ -201,6 +201,8 @@ class Recipe(Strict):
     #: `None` lets PyTorch decide; each process of several has its own
     threads: int | None = Field(None, ge=1)
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    #: of matrix products; `auto` is bfloat16 on a GPU and float32 on a CPU
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
     #: updates between two lines of the log
     log_every: int = Field(50, ge=1)
     tensorboard: bool = False

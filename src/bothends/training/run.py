@@ -53,6 +53,7 @@ HARMLESS = (
     "checkpoints.keep",
     "threads",
     "device",
+    "precision",
     "log_every",
     "tensorboard",
     "run",
@@ -141,17 +142,11 @@ class RunDirectory:
             raise BothendsError(f"{path}: damaged, or of another version of bothends") from None
 
     def _check_same(self, recipe: Recipe) -> None:
-        before = flatten(self.recipe().dump())
-        now = flatten(recipe.dump())
-        harmless = set(HARMLESS)
-        if recipe.optimiser.schedule == "cosine":
-            harmless.remove("training.updates")  # the end of the run shapes the whole schedule
-        for key in sorted(before.keys() | now.keys()):
-            if key not in harmless and before.get(key) != now.get(key):
-                raise BothendsError(
-                    f"{self.path}: holds a run with {key}={before.get(key)}, but this recipe has "
-                    f"{now.get(key)}; name another directory (run=DIR) or remove this one"
-                )
+        for key, before, now in differences(self.recipe(), recipe):
+            raise BothendsError(
+                f"{self.path}: holds a run with {key}={before}, but this recipe has {now}; "
+                "name another directory (run=DIR) or remove this one"
+            )
 
     def complete(self) -> list[Path]:
         """The complete checkpoints, oldest first."""
@@ -251,6 +246,17 @@ def _flush(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def differences(before: Recipe, now: Recipe) -> Iterator[tuple[str, Any, Any]]:
+    """Settings in which two recipes are not the same run: key, and both values."""
+    harmless = set(HARMLESS)
+    if now.optimiser.schedule == "cosine":
+        harmless.remove("training.updates")  # the end of the run shapes the whole schedule
+    old, new = flatten(before.dump()), flatten(now.dump())
+    for key in sorted(old.keys() | new.keys()):
+        if key not in harmless and old.get(key) != new.get(key):
+            yield key, old.get(key), new.get(key)
 
 
 def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
