@@ -11,6 +11,7 @@ to lie is worth a percent or two. Ratios are of times summed over all batches.
 - Orders: target tokens per second of 2x1, 2x2 and 4x1 over those of 1x1, same pairs.
 - Products: the time of a whole update (forward, backward, clipping, Adam) over that of its matrix
   products alone, forward and backward, same shapes, operands in place.
+- bfloat16, where it is asked for: target tokens per second of 1x1 over those in float32.
 - Peer: target tokens per second over those of `MarianMTModel` of transformers: same sizes, dropout,
   label smoothing, batches and optimiser (PyTorch's fused Adam).
 """
@@ -37,6 +38,7 @@ from bothends.model.config import Dropout, ModelConfig, preset
 from bothends.model.transformer import Transformer
 from bothends.order import GenerationOrder
 from bothends.training.batches import Arrays, collate
+from bothends.training.precision import trains_in_bfloat16
 from bothends.training.step import Tensors, summed_loss
 
 ORDERS = ("1x1", "2x1", "2x2", "4x1")
@@ -79,7 +81,7 @@ class Workload:
         return batches
 
 
-def our_step(config: ModelConfig, order: str) -> Step:
+def our_step(config: ModelConfig, order: str, bfloat16: bool = False) -> Step:
     """A whole update of our model."""
     torch.manual_seed(1)
     model = Transformer(config, GenerationOrder.parse(order)).train()
@@ -87,7 +89,8 @@ def our_step(config: ModelConfig, order: str) -> Step:
 
     def step(pairs: list[Pair]) -> None:
         batch = Tensors.of(collate(pairs, model.order, config.special), config.special, CPU)
-        loss = summed_loss(model, batch, SMOOTHING) / batch.count
+        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+            loss = summed_loss(model, batch, SMOOTHING) / batch.count
         loss.backward()  # type: ignore[no-untyped-call]
         _update(model, optimiser)
 
@@ -213,6 +216,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--batches", type=int, default=4, help="different ones; best 4, 8, ...")
+    parser.add_argument("--bfloat16", action="store_true", help="measure training in it, too")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -228,6 +232,8 @@ def main() -> None:
         "products": lambda: products,
         "marian": partial(marian_step, config),
     }
+    if options.bfloat16 and trains_in_bfloat16("bfloat16", CPU):
+        systems["bfloat16"] = partial(our_step, config, "1x1", bfloat16=True)
     seconds = {
         name: sum(least) for name, least in measure(systems, batches, options.rounds).items()
     }
@@ -246,6 +252,8 @@ def main() -> None:
         "rounds": options.rounds,
         "torch": torch.__version__,
     }
+    if "bfloat16" in seconds:
+        report["bfloat16_over_float32"] = round(seconds["1x1"] / seconds["bfloat16"], 3)
     for name, value in report.items():
         print(f"{name:26}  {value}")
     if options.json:

@@ -57,14 +57,21 @@ def dropout_mask(like: Tensor, p: float) -> Tensor:
 
 
 class _AddMasked(Function):
-    """`residual + x * mask`, where the mask takes no gradient."""
+    """`residual + x * mask`, where the mask takes no gradient.
+
+    Where `x` is in bfloat16, so is its product with the mask; the sum has the residual's precision.
+    """
 
     @staticmethod
     def forward(ctx: Any, residual: Tensor, x: Tensor, mask: Tensor) -> Tensor:
         ctx.save_for_backward(mask)
+        if x.dtype != residual.dtype:
+            return residual + x * mask  # `addcmul` would convert both factors first
         return torch.addcmul(residual, x, mask)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         (mask,) = ctx.saved_tensors
+        if mask.dtype != grad.dtype:
+            return grad, grad.to(mask.dtype).mul_(mask), None
         return grad, grad * mask, None

@@ -23,8 +23,9 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-#: Rows at a time: large enough for the matrix product, small enough for the cache.
-CHUNK = 256
+#: Rows at a time: large enough for the matrix product, small enough for the cache. In bfloat16 the
+#: sum over chunks of the gradient, which is in float32, costs more than the cache saves.
+CHUNK, BFLOAT16_CHUNK = 256, 1024
 
 
 def smoothed_cross_entropy(
@@ -60,8 +61,9 @@ class _OutputLoss(Function):
             d_hidden = torch.empty_like(hidden, dtype=mean_weight.dtype)
             d_weight = torch.zeros_like(weight) if wanted[1] else None
             d_bias = torch.zeros_like(bias) if bias is not None and wanted[2] else None
-            for start in range(0, len(rows), CHUNK):
-                chunk, target = rows[start : start + CHUNK], targets[start : start + CHUNK, None]
+            size = BFLOAT16_CHUNK if autocast else CHUNK
+            for start in range(0, len(rows), size):
+                chunk, target = rows[start : start + size], targets[start : start + size, None]
                 logits = torch.mm(chunk, matrix.t()).to(mean_weight.dtype)  # (c, V)
                 if bias is not None:
                     logits += bias
@@ -79,7 +81,7 @@ class _OutputLoss(Function):
                 # From here on `logits` is the gradient, but for its constant -smoothing / V.
                 logits.scatter_add_(1, target, logits.new_full(target.shape, smoothing - 1.0))
                 gradient = logits.to(dtype)
-                d_hidden[start : start + CHUNK] = torch.mm(gradient, matrix)
+                d_hidden[start : start + size] = torch.mm(gradient, matrix)
                 if d_weight is not None:
                     _add_product(d_weight, gradient.t(), chunk)
                 if d_bias is not None:
