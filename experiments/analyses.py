@@ -97,14 +97,15 @@ def grid(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
         points = sorted({(row["batch"], row["beam"]) for row in report["rows"]})
         by_name: dict[str, dict[tuple[int, int], str]] = {}
         for row in report["rows"]:
-            found = row["same_beam"]
-            speedup = f"{found['speedup']['median']:.2f}x" if found else "-"
-            cell = f"{row['milliseconds']['median']:.1f} ms, {speedup}"
-            by_name.setdefault(row["name"], {})[row["batch"], row["beam"]] = cell
+            name, cell = _short(row["name"]), f"{row['milliseconds']['median']:.1f} ms"
+            if row["engine"] != "onnx":
+                name = f"{name}, {row['engine']}"
+            elif found := row["same_beam"]:
+                cell += f", {found['speedup']['median']:.2f}x"
+            by_name.setdefault(name, {})[row["batch"], row["beam"]] = cell
         headings = ("model", *(f"batch {batch}, beam {beam}" for batch, beam in points))
         lines = tuple(
-            (_short(name), *(cells.get(point, "-") for point in points))
-            for name, cells in by_name.items()
+            (name, *(cells.get(point, "-") for point in points)) for name, cells in by_name.items()
         )
         yield "Milliseconds a sentence, and speed-up against 1x1 at the same batch and beam, int8."
         yield markdown(Cells("", headings, lines))

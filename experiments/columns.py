@@ -45,7 +45,8 @@ class Line:
         models = [model for data in kinds for model in self.table.models_of(self.row, data)]
         for name in (str(model.run / "int8") for model in models):
             for found in report["rows"] if report else []:
-                if (found["name"], found["batch"], found["beam"]) == (name, 1, self.beam):
+                place = (found["engine"], found["batch"], found["beam"])
+                if found["name"] == name and place == ("onnx", 1, self.beam):
                     row: dict[str, Any] = found
                     return row
         return None
@@ -195,6 +196,7 @@ COLUMNS: dict[str, tuple[str, Cell]] = {
     "latency": ("ms", latency),
     "speedup": ("speed-up", speedup("paper")),
     "speedup_same_beam": ("at the same beam", speedup("same_beam")),
+    "ctranslate2": ("against CTranslate2", speedup("ctranslate2")),
     "training": ("training speed", training),
     "paper_raw": ("paper", paper("raw", ".1f")),
     "paper_distilled": ("paper, distilled", paper("distilled", ".1f")),

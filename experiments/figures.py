@@ -66,6 +66,12 @@ def draw_speed(table: Table, place: Place) -> list[Path]:
                 label=f"{name}, beam {beam}{', distilled' if data == 'distilled' else ''}",
             )
         panel.axvline(1, color="gray", linewidth=0.8, linestyle=":", zorder=0)
+        for beam, speedup in _ctranslate2(table).items():
+            panel.axvline(speedup, color="gray", linewidth=0.8, zorder=0)
+            panel.text(
+                speedup, 0.01, f" CTranslate2, beam {beam}", color="gray", rotation=90,
+                ha="right", transform=panel.get_xaxis_transform(),
+            )  # fmt: skip
         panel.set_xlabel("speed-up against 1x1 at beam 4 (int8, one sentence at a time)")
         panel.set_ylabel(_title(table))
         panel.spines[["top", "right"]].set_visible(False)
@@ -161,6 +167,18 @@ def draw_accuracies(table: Table, found: Sequence[Accuracies], place: Place) -> 
     for path in paths:
         draw_agreement(found, path)
     return paths
+
+
+def _ctranslate2(table: Table) -> dict[int, float]:
+    """By beam: the speed of CTranslate2, where it was timed, over that of our 1x1 at beam 4."""
+    speedups = {}
+    for row in table.rows:
+        for beam in table.beams:
+            found = Line(table, row, beam).speed("raw")
+            if str(row.order) == "1x1" and found and found["paper"] and found["ctranslate2"]:
+                ours, over_theirs = found["paper"]["speedup"], found["ctranslate2"]["speedup"]
+                speedups[beam] = ours["median"] / over_theirs["median"]
+    return speedups
 
 
 FIGURES = {"speed": draw_speed, "bars": draw_bars, "tokens": draw_tokens}

@@ -367,20 +367,27 @@ def pretend(model: Any, bleu: float, lines: list[str], logprob: float = -1.0) ->
     (run / "test" / "scores.jsonl").write_text(f"{json.dumps(record)}\n" * 4)
 
 
+PEER_MILLISECONDS = 25.0
+
+
 def pretend_speed(table: Any, **milliseconds: float) -> None:
-    """Store a benchmark: milliseconds by name of the model."""
+    """Store a benchmark: milliseconds by name of the model, and a peer's with the first one's."""
     rows = [
         {
             "name": f"runs/{name}/int8",
+            "engine": "onnx",
             "batch": 1,
             "beam": 4,
             "milliseconds": {"median": value},
             "same_beam": {"speedup": {"median": milliseconds["tiny-1x1"] / value}},
             "paper": {"speedup": {"median": milliseconds["tiny-1x1"] / value}},
+            "ctranslate2": {"speedup": {"median": PEER_MILLISECONDS / value}},
             "signature": "speed",
         }
         for name, value in milliseconds.items()
     ]
+    peer = {**rows[0], "engine": "ctranslate2", "milliseconds": {"median": PEER_MILLISECONDS}}
+    rows.insert(0, peer)
     path = speed.report_of(table, table.task)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"rows": rows, "notes": ["a busy machine"]}))
@@ -394,7 +401,7 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
         {"name": "four", "order": "2x2", "paper": {4: {"raw": 23, "speedup": 3.31}}},
         {"name": "parallel", "order": "1x2"},
     ]
-    names = "order raw seeds raw_difference raw_int8 distilled perplexity latency speedup"
+    names = "order raw seeds raw_difference raw_int8 distilled perplexity latency ctranslate2"
     path = write_table(
         rows,
         baseline="ends",
@@ -421,7 +428,7 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
         if line.startswith("| ")
     }
     assert cells["ends"] == [
-        "`2x1`", "38.0 (37.0 to 39.0)", "38.0", "-", "38.0", "-", "2.72", "10.0", "2.00x", "-", "-"
+        "`2x1`", "38.0 (37.0 to 39.0)", "38.0", "-", "38.0", "-", "2.72", "10.0", "2.50x", "-", "-"
     ]  # fmt: skip
     missing = "not run"
     assert cells["four"] == ["`2x2`", *[missing] * 4, "-", *[missing] * 3, "23.0", "3.31"]
@@ -430,12 +437,14 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
     assert cells["parallel"][3].startswith("-50.0 (")
     assert cells["parallel"][5:8] == ["-", "4.48", missing]
     assert cells["tiny-2x1"] == ["10.0 ms, 2.00x"]
+    assert cells["tiny-1x1, ctranslate2"] == ["25.0 ms"]
     assert cells["PMI, nats per symbol"][:2] == ["+0.500 (+0.500 to +0.500)", missing]
     assert "A note." in page
     assert "a busy machine" in page
     assert "Not run: `tiny-2x2`" in page
     assert "](../pictures/toy-speed.svg)" in page
     assert Path("pictures/toy-speed.png").exists()
+    assert "CTranslate2, beam 4" in Path("pictures/toy-speed.svg").read_text()
 
 
 def test_a_raw_model_is_drawn_at_its_own_speed(folder: Path) -> None:
