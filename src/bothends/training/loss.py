@@ -1,8 +1,9 @@
 """Label-smoothed cross-entropy of the real target slots, together with the output layer.
 
 The loss is where a training step meets the whole vocabulary, and most of its memory traffic. So the
-output product, the softmax and all gradients are computed here in one pass over chunks of rows that
-fit the cache: the logits of a batch never exist as a whole, and none is copied.
+output product, the softmax and all gradients are computed here in one pass over chunks of rows, and
+what happens to logits over a few rows that fit the cache: the logits of a batch never exist as a
+whole, and their gradient takes their place.
 
 With hidden states `h`, output matrix `W`, smoothing `e` and vocabulary size `V`, the loss of a slot
 with target `y` is
@@ -23,9 +24,10 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-#: Rows at a time: large enough for the matrix product, small enough for the cache. In bfloat16 the
-#: sum over chunks of the gradient, which is in float32, costs more than the cache saves.
-CHUNK, BFLOAT16_CHUNK = 256, 1024
+#: Rows of a matrix product: large enough for it to be fast, small enough for the memory.
+CHUNK = 512
+#: Rows whose logits fit the cache of a CPU's core.
+FEW = 64
 
 
 def smoothed_cross_entropy(
@@ -57,38 +59,35 @@ class _OutputLoss(Function):
         with torch.autocast(device, enabled=False):
             rows, matrix = hidden.to(dtype), weight.to(dtype)
             mean_weight = weight.mean(0, dtype=torch.float32 if autocast else None)  # (D,)
-            loss = hidden.new_zeros((), dtype=mean_weight.dtype)
-            d_hidden = torch.empty_like(hidden, dtype=mean_weight.dtype)
+            exact = mean_weight.dtype
+            total = hidden.sum(0, dtype=exact)  # (D,)
+            loss = -smoothing * (total @ mean_weight)
+            if bias is not None:
+                loss -= smoothing * len(rows) * bias.mean()
+            d_hidden = torch.empty_like(hidden, dtype=exact)
             d_weight = torch.zeros_like(weight) if wanted[1] else None
             d_bias = torch.zeros_like(bias) if bias is not None and wanted[2] else None
-            size = BFLOAT16_CHUNK if autocast else CHUNK
-            for start in range(0, len(rows), size):
-                chunk, target = rows[start : start + size], targets[start : start + size, None]
-                logits = torch.mm(chunk, matrix.t()).to(mean_weight.dtype)  # (c, V)
-                if bias is not None:
-                    logits += bias
-                mean_logit = chunk.to(mean_weight.dtype) @ mean_weight  # (c,)
-                if bias is not None:
-                    mean_logit = mean_logit + bias.mean()
-                chosen = logits.gather(1, target).squeeze(1)
-                highest = logits.amax(1)
-                torch.softmax(logits, 1, out=logits)
-                # log(sum(exp)) from the most probable word, whose probability cannot underflow
-                log_sum = highest - logits.amax(1).log()
-                loss += (log_sum - (1.0 - smoothing) * chosen - smoothing * mean_logit).sum()
-                if not any(wanted[:3]):
-                    continue
-                # From here on `logits` is the gradient, but for its constant -smoothing / V.
-                logits.scatter_add_(1, target, logits.new_full(target.shape, smoothing - 1.0))
-                gradient = logits.to(dtype)
-                d_hidden[start : start + size] = torch.mm(gradient, matrix)
+            few = FEW if device == "cpu" else CHUNK
+            for chunk, words, d_chunk in zip(
+                *(torch.split(x, CHUNK) for x in (rows, targets[:, None], d_hidden)), strict=True
+            ):
+                logits = torch.mm(chunk, matrix.t())  # (c, V)
+                for part, word in zip(*(torch.split(x, few) for x in (logits, words)), strict=True):
+                    scores = part.to(exact)  # `part` itself, if it is exact
+                    if bias is not None:
+                        scores += bias
+                    loss += _to_gradient(scores, word, smoothing)
+                    if d_bias is not None:
+                        d_bias += scores.sum(0)
+                    if scores.dtype != dtype:
+                        part.copy_(scores)
+                if any(wanted[:3]):
+                    d_chunk.copy_(torch.mm(logits, matrix))
                 if d_weight is not None:
-                    _add_product(d_weight, gradient.t(), chunk)
-                if d_bias is not None:
-                    d_bias += logits.sum(0)
+                    _add_product(d_weight, logits.t(), chunk)
             d_hidden -= smoothing * mean_weight
             if d_weight is not None:
-                d_weight -= hidden.to(mean_weight.dtype).sum(0) * (smoothing / vocabulary)
+                d_weight -= total * (smoothing / vocabulary)
             if d_bias is not None:
                 d_bias -= len(rows) * smoothing / vocabulary
         ctx.save_for_backward(d_hidden, d_weight, d_bias)
@@ -102,6 +101,17 @@ class _OutputLoss(Function):
         # The gradients are this node's own: scaled in place, they are handed on without a copy.
         d_weight, d_bias = (d if d is None else d.mul_(grad) for d in (d_weight, d_bias))
         return (d_hidden.mul_(grad).to(ctx.dtype), d_weight, d_bias, None, None, None)
+
+
+def _to_gradient(logits: Tensor, words: Tensor, smoothing: float) -> Tensor:
+    """Replace logits (c, V) by their gradient but for its constant; the loss but for their sum."""
+    chosen = logits.gather(1, words).squeeze(1)
+    highest = logits.amax(1)
+    torch.softmax(logits, 1, out=logits)
+    # log(sum(exp)) from the most probable word, whose probability cannot underflow
+    log_sum = highest - logits.amax(1).log()
+    logits.scatter_add_(1, words, logits.new_full(words.shape, smoothing - 1.0))
+    return (log_sum - (1.0 - smoothing) * chosen).sum()
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
