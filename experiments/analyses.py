@@ -21,6 +21,7 @@ from columns import NOT_RUN
 from figures import Place, draw_accuracies
 from results import Result, load_result, load_speed
 from speed import lengths_of
+from steps import agreement_of
 from table_file import Table, Task
 
 
@@ -146,7 +147,7 @@ def agreement(table: Table, place: Place, pages: Path) -> Iterator[str]:
     """Accuracy on contrastive pairs by distance, for every model that was run."""
     found = []
     for model in table.models():
-        path = model.run / "agreement.json"
+        path = agreement_of(model)
         if load_result(model) and path.exists():
             (system,) = json.loads(path.read_bytes())["systems"]
             name = {"raw": "", "distilled": "distilled"}[model.data]

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from bothends.errors import BothendsError
 from jobs import Processes, catch_signals, run_jobs
 from speed import measure_speed
-from steps import is_done, jobs_for, updates_done
+from steps import agreement_jobs, is_done, jobs_for, updates_done
 from table_file import Model, Table, load_tables, text_folder
 
 
@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             else:
                 models = [model for table in tables for model in table.models(options.rows)]
                 changes = [f"precision={options.precision}"] if options.precision else []
-                failed = run_jobs(jobs_for(models, changes), options.at_once, processes)
+                jobs = jobs_for(models, changes) + agreement_jobs(tables, options.rows)
+                failed = run_jobs(jobs, options.at_once, processes)
     except BothendsError as error:
         print(f"run.py: error: {error}", file=sys.stderr)
         return error.exit_status

@@ -9,7 +9,7 @@ step makes gets its name when it is complete.
         float32/, int8/           exported models
         test/float32-beam4.txt    translations of the test set, and .json: their scores
         test/scores.jsonl         forced scores of the references
-        agreement.json            accuracy on contrastive pairs, where the task has them
+        agreement.json            accuracy on contrastive pairs, where a table shows it
         result.json               all figures, each with its signature
 """
 
@@ -31,7 +31,7 @@ from bothends.model.directory import CONFIG, write_atomically
 from bothends.shards import MANIFEST
 from bothends.training.run import RunDirectory, differences
 from jobs import Job, Shell
-from table_file import Agreement, Model, text_folder
+from table_file import Agreement, Model, Table, text_folder
 
 #: Checkpoints that are averaged.
 AVERAGED = 5
@@ -144,8 +144,6 @@ def make_model(model: Model, changes: Sequence[str], shell: Shell) -> None:
         _make_model_directory(run / precision, averaged / CONFIG, export)
     files = [_translate(model, setting, shell) for setting in SETTINGS]
     files.append(_score(model, shell))
-    if model.task.agreement is not None:
-        files.append(_agree(model, model.task.agreement, shell))
     if not _is_fresh(run / RESULT, *files):
         text = json.dumps(gather(model), indent=1, ensure_ascii=False)
         write_atomically(run / RESULT, f"{text}\n".encode())
@@ -283,10 +281,29 @@ def _score(model: Model, shell: Shell) -> Path:
     return scores
 
 
-def _agree(model: Model, pairs: Agreement, shell: Shell) -> Path:
+def agreement_jobs(tables: Sequence[Table], rows: Sequence[str]) -> list[Job]:
+    """The contrastive pairs, for the models of tables that show them."""
+    return [
+        Job(
+            f"{model.name}, agreement",
+            agreement_of(model),
+            partial(_agree, model, model.task.agreement),
+            (model.name,),
+        )
+        for table in tables
+        if "agreement" in table.analyses
+        for model in table.models(rows)
+        if model.task.agreement is not None
+    ]
+
+
+def agreement_of(model: Model) -> Path:
+    return model.run / "agreement.json"
+
+
+def _agree(model: Model, pairs: Agreement, shell: Shell) -> None:
     """How often the right verb is more probable than the wrong one, by distance."""
     exported, folder = model.run / "float32", text_folder()
-    accuracy = model.run / "agreement.json"
 
     def agree(output: Path) -> None:
         shell.say("contrastive pairs")
@@ -296,8 +313,7 @@ def _agree(model: Model, pairs: Agreement, shell: Shell) -> Path:
             "--correct", folder / pairs.correct, "--incorrect", folder / pairs.incorrect,
         )  # fmt: skip
 
-    _make_file(accuracy, exported / CONFIG, agree)
-    return accuracy
+    _make_file(agreement_of(model), exported / CONFIG, agree)
 
 
 def _scores_of(model: Model, setting: Setting) -> Path:

@@ -166,8 +166,38 @@ def test_a_run_of_the_train_command_is_recognised(folder: Path) -> None:
     shell.bothends("train", "tiny.yaml", "order=2x1")
     assert steps.is_trained(model)
     assert not steps.is_done(model)
-    write_recipe(updates=6, minutes=600)  # another recipe: let `train` decide
+    write_recipe(updates=6, minutes=600)  # the same run, as `train` sees it
+    assert steps.is_trained(load(("ends",))[0])
+    recipe = yaml.safe_load(Path("tiny.yaml").read_text())
+    write_yaml("tiny.yaml", {**recipe, "loss": {"label_smoothing": 0.2}})
     assert not steps.is_trained(load(("ends",))[0])
+
+
+def test_trainings_are_told_what_the_runner_was_told(folder: Path) -> None:
+    shell = InThisProcess()
+    for job in steps.jobs_for(load(("ends",)), ["log_every=3", "validation.patience=9"]):
+        job.work(shell)
+    result = json.loads(Path("runs/tiny-2x1/result.json").read_bytes())
+    assert result["recipe"]["log_every"] == 3
+    assert result["training"]["precision"] == "auto"
+    assert steps.is_done(load(("ends",))[0])
+
+
+def test_contrastive_pairs_are_for_tables_that_show_them(folder: Path) -> None:
+    pairs = {"source": "toy/test.in", "correct": "toy/test.out", "incorrect": "toy/test.in"}
+    write_yaml("tasks/toy.yaml", {**TASK, "agreement": pairs})
+    rows: list[dict[str, Any]] = [{"name": "plain", "order": "1x1"}]
+    shown = table_file.load_table(write_table(rows, analyses=["agreement"]))
+    make(shown.models())
+    (job,) = steps.agreement_jobs([shown], [])
+    assert job.needs == ("tiny-1x1",)
+    shell = InThisProcess()
+    job.work(shell)
+    job.work(shell)
+    assert shell.commands == ["agreement"]
+    (system,) = json.loads(steps.agreement_of(shown.models()[0]).read_bytes())["systems"]
+    assert system["name"]
+    assert not steps.agreement_jobs([table_file.load_table(write_table(rows))], [])
 
 
 def test_models_are_named_after_all_that_makes_them(folder: Path) -> None:
