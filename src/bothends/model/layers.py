@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from bothends.model.attention import attention
 from bothends.model.config import ModelConfig
 from bothends.model.dropout import CheapDropout
+from bothends.model.linear import Linear
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu_,  # in place: its gradient needs the result alone
@@ -54,7 +55,7 @@ class Attention(nn.Module):
         super().__init__()
         self.heads = config.heads
         self.dropout = config.dropout.attention
-        self.output = nn.Linear(config.width, config.width)
+        self.output = Linear(config.width, config.width)
 
     def split_heads(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
         """`parts` projections that were computed as one, each split into its heads."""
@@ -76,7 +77,7 @@ class SelfAttention(Attention):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self.query_key_value = nn.Linear(config.width, 3 * config.width)
+        self.query_key_value = Linear(config.width, 3 * config.width)
 
     def forward(self, x: Tensor, mask: Tensor, state: LayerState | None = None) -> Tensor:
         query, keys, values = self.split_heads(self.query_key_value(x), 3)
@@ -91,8 +92,8 @@ class CrossAttention(Attention):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self.query = nn.Linear(config.width, config.width)
-        self.key_value = nn.Linear(config.width, 2 * config.width)
+        self.query = Linear(config.width, config.width)
+        self.key_value = Linear(config.width, 2 * config.width)
 
     def memorise(self, memory: Tensor) -> tuple[Tensor, ...]:
         """Keys and values (S, H, N, d) of encoder states (S, N, D)."""
@@ -111,8 +112,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.inner = nn.Linear(config.width, config.feed_forward)
-        self.outer = nn.Linear(config.feed_forward, config.width)
+        self.inner = Linear(config.width, config.feed_forward)
+        self.outer = Linear(config.feed_forward, config.width)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = CheapDropout(config.dropout.activation)
 

@@ -24,6 +24,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from bothends.model.linear import pad_rows
+
 #: Rows of a matrix product: large enough for it to be fast, small enough for the memory.
 CHUNK = 512
 #: Rows whose logits fit the cache of a CPU's core.
@@ -57,13 +59,16 @@ class _OutputLoss(Function):
         autocast = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if autocast else hidden.dtype
         with torch.autocast(device, enabled=False):
-            rows, matrix = hidden.to(dtype), weight.to(dtype)
+            count = len(hidden)
+            # On a CPU, bfloat16 has shapes that come again: zeros are rows that nobody learns from.
+            rows = pad_rows(hidden, dtype) if autocast and device == "cpu" else hidden.to(dtype)
+            matrix = weight.to(dtype)
             mean_weight = weight.mean(0, dtype=torch.float32 if autocast else None)  # (D,)
             exact = mean_weight.dtype
             total = hidden.sum(0, dtype=exact)  # (D,)
             loss = -smoothing * (total @ mean_weight)
             if bias is not None:
-                loss -= smoothing * len(rows) * bias.mean()
+                loss -= smoothing * count * bias.mean()
             d_hidden = torch.empty_like(hidden, dtype=exact)
             d_weight = torch.zeros_like(weight) if wanted[1] else None
             d_bias = torch.zeros_like(bias) if bias is not None and wanted[2] else None
@@ -72,7 +77,8 @@ class _OutputLoss(Function):
                 *(torch.split(x, CHUNK) for x in (rows, targets[:, None], d_hidden)), strict=True
             ):
                 logits = torch.mm(chunk, matrix.t())  # (c, V)
-                for part, word in zip(*(torch.split(x, few) for x in (logits, words)), strict=True):
+                real = logits[: len(words)]
+                for part, word in zip(*(torch.split(x, few) for x in (real, words)), strict=True):
                     scores = part.to(exact)  # `part` itself, if it is exact
                     if bias is not None:
                         scores += bias
@@ -82,14 +88,14 @@ class _OutputLoss(Function):
                     if scores.dtype != dtype:
                         part.copy_(scores)
                 if any(wanted[:3]):
-                    d_chunk.copy_(torch.mm(logits, matrix))
+                    d_chunk.copy_(torch.mm(logits, matrix)[: len(words)])
                 if d_weight is not None:
                     _add_product(d_weight, logits.t(), chunk)
             d_hidden -= smoothing * mean_weight
             if d_weight is not None:
                 d_weight -= total * (smoothing / vocabulary)
             if d_bias is not None:
-                d_bias -= len(rows) * smoothing / vocabulary
+                d_bias -= count * smoothing / vocabulary
         ctx.save_for_backward(d_hidden, d_weight, d_bias)
         ctx.dtype = hidden.dtype
         return loss
