@@ -19,6 +19,8 @@ _MULTIPLE = 64
 
 
 class Linear(nn.Linear):
+    """A linear layer with a bias."""
+
     def forward(self, x: Tensor) -> Tensor:
         if x.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
             return super().forward(x)
@@ -28,6 +30,8 @@ class Linear(nn.Linear):
 def pad_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
     """Rows (n, D) in another precision, and rows of zeros up to a whole multiple."""
     count = x.shape[0]
+    if not count % _MULTIPLE:
+        return x.to(dtype)
     padded = x.new_empty((-(-count // _MULTIPLE) * _MULTIPLE, x.shape[1]), dtype=dtype)
     padded[:count] = x
     padded[count:] = 0
@@ -36,27 +40,22 @@ def pad_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 class _PaddedLinear(Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         dtype = torch.get_autocast_dtype("cpu")
         rows = x.reshape(-1, x.shape[-1])
         padded, matrix = pad_rows(rows, dtype), weight.to(dtype)
         ctx.save_for_backward(padded, matrix)
         ctx.shape, ctx.dtype = x.shape, x.dtype
-        ctx.has_bias = bias is not None
-        product = torch.mm(padded, matrix.t())
-        if bias is not None:
-            product += bias.to(dtype)
+        product = torch.addmm(bias.to(dtype), padded, matrix.t())
         # Without the padding, and no view of it, which activations could not change in place.
         product.resize_(rows.shape[0], matrix.shape[0])
         return product.view(*x.shape[:-1], -1) if x.dim() > 2 else product
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         padded, matrix = ctx.saved_tensors
         grad = pad_rows(grad.reshape(-1, grad.shape[-1]), padded.dtype)
         count = ctx.shape[:-1].numel()
         d_x = torch.mm(grad, matrix)[:count].to(ctx.dtype).view(ctx.shape)
-        d_weight = torch.mm(grad.t(), padded).float()
-        d_bias = grad.sum(0, dtype=torch.float32) if ctx.has_bias else None
-        return d_x, d_weight, d_bias
+        return d_x, torch.mm(grad.t(), padded).float(), grad.sum(0, dtype=torch.float32)
