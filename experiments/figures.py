@@ -47,13 +47,13 @@ def draw_speed(table: Table, place: Place) -> list[Path]:
                             table.task_of(row).metric, Setting("int8", beam)
                         ).score
                         speedup = found["paper"]["speedup"]["median"]
-                        points.append((number, row.name, beam, data, speedup, score))
+                        points.append((number, row, beam, data, speedup, score))
     if not points:
         return []
 
     def draw(pyplot: Any) -> Any:
-        figure, panel = pyplot.subplots(figsize=(6.4, 3.6), layout="constrained")
-        for number, name, beam, data, speedup, score in points:
+        figure, panel = pyplot.subplots(figsize=(6.4, 3.4), layout="constrained")
+        for number, row, beam, data, speedup, score in points:
             colour = COLOURS[number % len(COLOURS)]
             panel.plot(
                 speedup,
@@ -63,7 +63,7 @@ def draw_speed(table: Table, place: Place) -> list[Path]:
                 markersize=9 if beam == 4 else 6,
                 markeredgecolor=colour,
                 markerfacecolor=colour if data == "distilled" else "white",
-                label=f"{name}, beam {beam}{', distilled' if data == 'distilled' else ''}",
+                label=f"{row.name}, {row.order}" if beam == table.beams[0] else None,
             )
         panel.axvline(1, color="gray", linewidth=0.8, linestyle=":", zorder=0)
         for beam, speedup in _ctranslate2(table).items():
@@ -72,10 +72,18 @@ def draw_speed(table: Table, place: Place) -> list[Path]:
                 speedup, 0.01, f" CTranslate2, beam {beam}", color="gray", rotation=90,
                 ha="right", transform=panel.get_xaxis_transform(),
             )  # fmt: skip
-        panel.set_xlabel("speed-up against 1x1 at beam 4 (int8, one sentence at a time)")
+        panel.set_xlabel("speed-up against 1x1 at beam 4")
         panel.set_ylabel(_title(table))
         panel.spines[["top", "right"]].set_visible(False)
-        figure.legend(loc="outside right center", frameon=False)
+        handles, labels = panel.get_legend_handles_labels()
+        shown = {label: handle for handle, label in zip(handles, labels, strict=True)}
+        figure.legend(
+            shown.values(),
+            shown.keys(),
+            title="filled: distilled\nsmall: beam 1",
+            loc="outside right center",
+            frameon=False,
+        )
         return figure
 
     return _save(draw, place, f"{table.name}-speed")

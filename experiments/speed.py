@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from bothends.model.directory import WEIGHTS
 from jobs import Job, Processes, Shell, run_jobs
 from steps import is_done
 from table_file import RUNS, Model, Table, Task
@@ -51,6 +52,8 @@ def _bench(table: Table, task: Task, models: Sequence[Model], rounds: int) -> Jo
 
     def bench(shell: Shell) -> None:
         shell.say(f"{len(models)} models, {rounds} rounds")
+        for model in models:
+            _lend_weights(model)
         partial = target.with_name(f".{target.name}.partial")
         shell.bothends(
             "bench", "--model", *(model.run / "int8" for model in models),
@@ -60,6 +63,13 @@ def _bench(table: Table, task: Task, models: Sequence[Model], rounds: int) -> Jo
         os.replace(partial, target)
 
     return Job(target.stem, target, bench)
+
+
+def _lend_weights(model: Model) -> None:
+    """Put the weights beside the graphs, which do without them, for CTranslate2 to load."""
+    lent = model.run / "int8" / WEIGHTS
+    if model.order == "1x1" and not lent.exists():
+        os.link(model.run / "averaged" / WEIGHTS, lent)
 
 
 def _lengths(table: Table, task: Task, models: Sequence[Model]) -> Job:

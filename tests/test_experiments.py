@@ -486,6 +486,18 @@ def test_a_raw_model_is_drawn_at_its_own_speed(folder: Path) -> None:
     assert [each and each["milliseconds"]["median"] for each in found] == [5.0, 10.0, 5.0]
 
 
+def test_weights_are_lent_to_a_peer(folder: Path) -> None:
+    plain, ends = load()
+    for model in (plain, ends):
+        (model.run / "int8").mkdir(parents=True)
+        (model.run / "averaged").mkdir()
+        (model.run / "averaged" / "model.safetensors").write_text(model.order)
+        speed._lend_weights(model)
+        speed._lend_weights(model)
+    assert (plain.run / "int8" / "model.safetensors").read_text() == "1x1"
+    assert not (ends.run / "int8" / "model.safetensors").exists()
+
+
 def test_a_model_that_was_trained_on_is_not_done(folder: Path) -> None:
     (model,) = load(("plain",))
     make([model])
