@@ -36,11 +36,13 @@ class _DroppedAttention(Function):
         # (B, H, L, d) -> (B * H, L, d); a copy, because heads lie side by side in a projection
         query, keys, values = (x.reshape(-1, *x.shape[2:]) for x in (query, keys, values))
         weights = torch.bmm(query, keys.transpose(1, 2)).view(shape)
-        forbidden = torch.zeros(mask.shape, dtype=query.dtype).masked_fill_(~mask, -torch.inf)
+        if weights.dtype == torch.bfloat16:
+            weights = weights.float()  # a softmax over few numbers is slow in bfloat16
+        forbidden = torch.zeros(mask.shape, dtype=weights.dtype).masked_fill_(~mask, -torch.inf)
         torch.add(forbidden, weights, alpha=scale, out=weights)
         torch.softmax(weights, -1, out=weights)
         kept = dropout_mask(weights, dropout)
-        dropped = (weights * kept).view(-1, *shape[2:])
+        dropped = (weights * kept).view(-1, *shape[2:]).to(values.dtype)
         ctx.save_for_backward(query, keys, values, weights, kept, dropped)
         ctx.scale = scale
         return torch.bmm(dropped, values).view(*shape[:3], -1)
@@ -52,9 +54,10 @@ class _DroppedAttention(Function):
         heads = weights.shape[:2]
         grad = grad.reshape(-1, *grad.shape[2:])  # (B, H, L, d) -> (B * H, L, d)
         d_values = torch.bmm(dropped.transpose(1, 2), grad)
-        d_weights = torch.bmm(grad, values.transpose(1, 2)).view(weights.shape).mul_(kept)
+        d_weights = torch.bmm(grad, values.transpose(1, 2)).view(weights.shape)
+        d_weights = d_weights.to(weights.dtype).mul_(kept)
         d_scores = torch._softmax_backward_data(d_weights, weights, -1, weights.dtype)
-        d_scores = d_scores.mul_(ctx.scale).view_as(dropped)
+        d_scores = d_scores.mul_(ctx.scale).view_as(dropped).to(dropped.dtype)
         d_query = torch.bmm(d_scores, keys)
         d_keys = torch.bmm(d_scores.transpose(1, 2), query)
         # (B * H, L, d) -> (B, H, L, d)
