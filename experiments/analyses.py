@@ -5,7 +5,6 @@ Each is a function of a table that yields parts of a page; none of them trains o
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -14,15 +13,12 @@ from pathlib import Path
 from bothends.evaluation.agreement import Result as Accuracies
 from bothends.evaluation.agreement import table as agreement_table
 from bothends.evaluation.bench_table import Table as Cells
-from bothends.evaluation.pmi import Model as Scored
 from bothends.evaluation.pmi import analyse
-from bothends.order import GenerationOrder
 from columns import NOT_RUN
 from figures import Place, draw_accuracies
-from results import Result, load_result, load_speed
+from results import Result, load_agreement, load_result, load_speed, read_json
 from speed import lengths_of
-from steps import agreement_of
-from table_file import Table, Task
+from table_file import Table, tasks_of
 
 
 def markdown(cells: Cells) -> str:
@@ -38,20 +34,12 @@ def pictures(paths: Sequence[Path], title: str, pages: Path) -> Iterator[str]:
             yield f"![{title}]({Path(os.path.relpath(path, pages)).as_posix()})"
 
 
-def tasks_of(table: Table) -> list[Task]:
-    return list({table.task_of(row).name: table.task_of(row) for row in table.rows}.values())
-
-
 def mutual_information(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
     """The paper's table of perplexities, and ours in its form."""
     results: dict[str, Result | None] = {
         str(row.order): load_result(table.models_of(row, "raw")[0]) for row in table.rows
     }
-    scored = [
-        Scored.of(order, GenerationOrder.parse(order), result.forced_scores())
-        for order, result in results.items()
-        if result
-    ]
+    scored = [result.scored() for result in results.values() if result]
     analysis = analyse(scored) if scored else None
     perplexities = {each.order: each for each in analysis.perplexities} if analysis else {}
     estimates = {each.parallel: each for each in analysis.estimates} if analysis else {}
@@ -117,10 +105,10 @@ def lengths(table: Table, place: Place, pages: Path) -> Iterator[str]:
     for task in tasks_of(table):
         path = lengths_of(table, task)
         yield "## By length of the source"
-        if not path.exists():
+        found = read_json(path)
+        if found is None:
             yield f"{NOT_RUN}: `python experiments/run.py {table.name} --speed`"
             continue
-        found = json.loads(path.read_bytes())
         headings = ["source words", "sentences"]
         for name in found["systems"]:
             headings += [f"{_short(name)} (95 %)", "ms", "speed-up"]
@@ -138,7 +126,8 @@ def lengths(table: Table, place: Place, pages: Path) -> Iterator[str]:
             lines.append(tuple(cells))
         yield markdown(Cells("", tuple(headings), tuple(lines)))
         picture = place.folder / path.with_suffix(".svg").name
-        shutil.copyfile(path.with_suffix(".svg"), picture)
+        if path.exists():  # else the picture is where it is, with the tables
+            shutil.copyfile(path.with_suffix(".svg"), picture)
         yield from pictures([picture], "Quality and speed-up by length", pages)
         yield f"Beam {found['beam']}, int8, one sentence at a time; {found['signature']}"
 
@@ -147,9 +136,8 @@ def agreement(table: Table, place: Place, pages: Path) -> Iterator[str]:
     """Accuracy on contrastive pairs by distance, for every model that was run."""
     found = []
     for model in table.models():
-        path = agreement_of(model)
-        if load_result(model) and path.exists():
-            (system,) = json.loads(path.read_bytes())["systems"]
+        if measured := load_agreement(model):
+            (system,) = measured["systems"]
             name = {"raw": "", "distilled": "distilled"}[model.data]
             found.append(Accuracies.from_json({**system, "name": name}))
     yield "## Agreement of subject and verb"

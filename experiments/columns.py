@@ -12,7 +12,6 @@ from statistics import mean
 from typing import Any
 
 from bothends.model.config import SpecialTokens
-from bothends.scoring import corpus_perplexity
 from results import Result, compare, load_result, load_speed, load_training_speed
 from steps import Setting
 from table_file import Data, Row, Table
@@ -122,7 +121,7 @@ def seeds(line: Line) -> str:
 
 def perplexity(line: Line) -> str:
     (result,) = line.results("raw")
-    return f"{corpus_perplexity(result.forced_scores()):.2f}" if result else NOT_RUN
+    return f"{result.perplexity():.2f}" if result else NOT_RUN
 
 
 def latency(line: Line) -> str:

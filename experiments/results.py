@@ -1,20 +1,36 @@
-"""What the runs have stored, read back: figures, translations, forced scores, times."""
+"""What the runs have stored, read back: figures, translations, scores, times.
+
+Runs are large and stay where they were made. The few files that tables are made from are kept next
+to the tables, as `experiments/results/NAME/result.json` for `runs/NAME/result.json`, so that anyone
+can make the tables again, and compare a model with ours, without training ours.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bothends.evaluation.evaluate import System, evaluate
 from bothends.evaluation.metrics import choose_metrics
+from bothends.evaluation.pmi import Model as Scored
 from bothends.evaluation.significance import Comparison
-from bothends.scoring import ForcedScore
-from speed import report_of
-from steps import RESULT, Setting, is_done
-from table_file import RUNS, Model, Table, Task
+from bothends.order import GenerationOrder
+from bothends.training.recipe import Recipe
+from bothends.training.run import differences
+from speed import lengths_of, report_of
+from steps import RESULT, Setting, agreement_of, is_done, read_lines
+from table_file import RUNS, Model, Table, Task, tasks_of
+
+KEPT = Path("experiments/results")
+TRAINING_SPEED = RUNS / "speed" / "training.json"
 
 
 @dataclass(frozen=True)
@@ -46,12 +62,19 @@ class Result:
 
     def lines(self, setting: Setting) -> list[str]:
         """Its translations of the test set."""
-        return read_text(self.model.run / "test" / f"{setting.name}.txt")
+        lines: list[str] = self.content["translations"][setting.name]
+        return lines
 
-    def forced_scores(self) -> list[ForcedScore]:
-        """Of the references."""
-        records = map(json.loads, read_text(self.model.run / "test" / "scores.jsonl"))
-        return [ForcedScore(each["token_logprobs"], each["end_logprob"]) for each in records]
+    def perplexity(self) -> float:
+        """Of the references, per symbol."""
+        logprob, symbols = self.scored().statistics.sum(axis=0)
+        return math.exp(-logprob / symbols)
+
+    def scored(self) -> Scored:
+        """How probable it finds the references."""
+        rows = [[each["logprob"], each["symbols"]] for each in self.content["references"]]
+        order = self.model.order
+        return Scored(order, GenerationOrder.parse(order), np.array(rows, np.float64))
 
     def signatures(self) -> list[str]:
         """How its figures were computed, one line each."""
@@ -65,16 +88,29 @@ _SETTING = ("precision", "beam", "deduplicated")
 @cache
 def load_result(model: Model) -> Result | None:
     """The stored figures of a model; None if it was not run."""
-    if not is_done(model):
+    path = model.run / RESULT
+    if is_done(model):
+        return Result(model, json.loads(path.read_bytes()))
+    if not kept(path).exists():
         return None
-    return Result(model, json.loads((model.run / RESULT).read_bytes()))
+    content = json.loads(kept(path).read_bytes())
+    recipe, limit = Recipe.model_validate(content["recipe"]), model.recipe().training.updates
+    # What was kept may be of a recipe that is not the row's any more.
+    if any(differences(recipe, model.recipe())) or content["training"]["updates"] != limit:
+        return None
+    return Result(model, content)
+
+
+def load_agreement(model: Model) -> dict[str, Any] | None:
+    """Accuracy on contrastive pairs, if it was measured."""
+    return read_json(agreement_of(model)) if load_result(model) else None
 
 
 @cache
 def compare(result: Result, baseline: Result, setting: Setting) -> Comparison:
     """The difference of two models in the metric of their task, by a paired bootstrap."""
     task = result.model.task
-    references = read_text(task.file("test", "target"))
+    references = read_lines(task.file("test", "target"))
     systems = [System(each.model.name, "", each.lines(setting)) for each in (baseline, result)]
     (metric,) = choose_metrics(task.metric, task.tokenizer)
     found = evaluate(systems, "", references, [metric]).results[1].figures[metric.name].against
@@ -84,18 +120,43 @@ def compare(result: Result, baseline: Result, setting: Setting) -> Comparison:
 
 def load_speed(table: Table, task: Task) -> dict[str, Any] | None:
     """The benchmark of a table's models on a task, if there was one."""
-    return _read_json(report_of(table, task))
+    return read_json(report_of(table, task))
 
 
 def load_training_speed() -> dict[str, float]:
     """Target tokens a second by order, over those of 1x1, if they were measured."""
-    found = _read_json(RUNS / "speed" / "training.json") or {}
+    found = read_json(TRAINING_SPEED) or {}
     return {"1x1": 1.0, **found["orders_over_1x1"]} if found else {}
 
 
-def read_text(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
+def read_json(path: Path) -> dict[str, Any] | None:
+    """A file of the runs, or what was kept of it."""
+    for each in (path, kept(path)):
+        if each.exists():
+            content: dict[str, Any] = json.loads(each.read_bytes())
+            return content
+    return None
 
 
-def _read_json(path: Path) -> dict[str, Any] | None:
-    return json.loads(path.read_bytes()) if path.exists() else None
+def kept(path: Path) -> Path:
+    """Where a file of the runs is kept."""
+    return KEPT / path.relative_to(RUNS)
+
+
+def keep(tables: Sequence[Table]) -> None:
+    """Keep what tables are made from, as far as it is in the runs."""
+    for path in _sources(tables):
+        if path.exists():
+            kept(path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, kept(path))
+
+
+def _sources(tables: Sequence[Table]) -> Iterator[Path]:
+    yield TRAINING_SPEED
+    for table in tables:
+        for model in filter(is_done, table.models()):
+            yield model.run / RESULT
+            yield agreement_of(model)
+        for task in tasks_of(table):
+            yield report_of(table, task)
+            yield lengths_of(table, task)

@@ -3,6 +3,7 @@
     python experiments/run.py main ablation --at-once 2     two trainings at once
     python experiments/run.py                               every table, one after the other
     python experiments/run.py main --rows IBDecoder         one row, and the teacher it needs
+    python experiments/run.py --missing                     only what has no result kept either
     python experiments/run.py --list                        what is done, and what is not
     python experiments/run.py main --speed                  times the finished models, in turns
 
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 
 from bothends.errors import BothendsError
 from jobs import Processes, catch_signals, run_jobs
+from results import load_result
 from speed import measure_speed
 from steps import agreement_jobs, is_done, jobs_for, updates_done
 from table_file import Model, Table, load_tables, text_folder
@@ -31,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="names or files; else all")
     parser.add_argument("--rows", nargs="+", default=[], metavar="ROW", help="only these rows")
+    parser.add_argument(
+        "--missing", action="store_true", help="not what experiments/results has the result of"
+    )
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="models at once")
     parser.add_argument(
         "--precision", choices=("float32", "bfloat16"), help="of the trainings; else the recipe's"
@@ -53,8 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 failed = measure_speed(tables, options.rounds, processes)
             else:
                 models = [model for table in tables for model in table.models(options.rows)]
+                if options.missing:
+                    models = [model for model in models if is_done(model) or not load_result(model)]
                 changes = [f"precision={options.precision}"] if options.precision else []
-                jobs = jobs_for(models, changes) + agreement_jobs(tables, options.rows)
+                jobs = jobs_for(models, changes) + agreement_jobs(tables, models)
                 failed = run_jobs(jobs, options.at_once, processes)
     except BothendsError as error:
         print(f"run.py: error: {error}", file=sys.stderr)
@@ -82,6 +89,8 @@ def list_models(tables: Sequence[Table], rows: Sequence[str]) -> None:
 def state_of(model: Model) -> str:
     if is_done(model):
         return "done"
+    if load_result(model):
+        return "result kept"
     updates = updates_done(model.run)
     limit = model.recipe().training.updates
     return f"update {updates}/{limit}" if updates else "not run"

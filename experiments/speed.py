@@ -14,7 +14,7 @@ from pathlib import Path
 from bothends.model.directory import WEIGHTS
 from jobs import Job, Processes, Shell, run_jobs
 from steps import is_done
-from table_file import RUNS, Model, Table, Task
+from table_file import RUNS, Model, Table, Task, tasks_of
 
 SPEED = RUNS / "speed"
 BATCHES, BEAMS = "1,32", "1,4"
@@ -24,7 +24,7 @@ def measure_speed(tables: Sequence[Table], rounds: int, processes: Processes) ->
     """Measure all tables, one after the other; what failed, and why."""
     jobs = []
     for table in tables:
-        for task in {table.task_of(row).name: table.task_of(row) for row in table.rows}.values():
+        for task in tasks_of(table):
             models = [model for model in timed_models(table, task) if is_done(model)]
             # Without the plain Transformer there is nothing to compare with.
             if any(model.order == "1x1" for model in models):

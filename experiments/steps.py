@@ -10,7 +10,7 @@ step makes gets its name when it is complete.
         test/float32-beam4.txt    translations of the test set, and .json: their scores
         test/scores.jsonl         forced scores of the references
         agreement.json            accuracy on contrastive pairs, where a table shows it
-        result.json               all figures, each with its signature
+        result.json               all figures, each with its signature, and what they come from
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import Any
 from bothends.errors import BothendsError
 from bothends.evaluation.bench_machine import this_machine
 from bothends.model.directory import CONFIG, write_atomically
+from bothends.scoring import ForcedScore
 from bothends.shards import MANIFEST
 from bothends.training.run import RunDirectory, differences
 from jobs import Job, Shell
@@ -52,6 +53,11 @@ class Setting:
     @property
     def name(self) -> str:
         return f"{self.precision}-beam{self.beam}{'-dedup' if self.deduplicated else ''}"
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether tables show differences between models in this setting."""
+        return self.precision == "float32" and not self.deduplicated
 
 
 SETTINGS = (
@@ -163,7 +169,7 @@ def is_trained(model: Model) -> bool:
 
 
 def is_done(model: Model) -> bool:
-    """Whether all figures of a model are stored, and are those of its last update."""
+    """Whether all figures of a model are stored here, and are those of its last update."""
     path = model.run / RESULT
     return (
         is_trained(model)
@@ -222,7 +228,26 @@ def gather(model: Model) -> dict[str, Any]:
         },
         "evaluations": evaluations,
         "recipe": recipe.dump(),
+        # So that others can compare with it, and need no more than this file.
+        "translations": {
+            setting.name: read_lines(_scores_of(model, setting).with_suffix(".txt"))
+            for setting in SETTINGS
+            if setting.is_compared
+        },
+        "references": [
+            {"logprob": round(score.logprob, 4), "symbols": score.length + 1}
+            for score in map(_forced_score, read_lines(_scores_of_references(model)))
+        ],
     }
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def _forced_score(line: str) -> ForcedScore:
+    record = json.loads(line)
+    return ForcedScore(record["token_logprobs"], record["end_logprob"])
 
 
 def sign(model: Model, setting: Setting) -> str:
@@ -267,8 +292,7 @@ def _translate(model: Model, setting: Setting, shell: Shell) -> Path:
 
 def _score(model: Model, shell: Shell) -> Path:
     """The log probabilities of the references, from which perplexity and PMI follow."""
-    task, exported = model.task, model.run / "float32"
-    scores = model.run / "test" / "scores.jsonl"
+    task, exported, scores = model.task, model.run / "float32", _scores_of_references(model)
 
     def score(output: Path) -> None:
         shell.bothends(
@@ -281,8 +305,9 @@ def _score(model: Model, shell: Shell) -> Path:
     return scores
 
 
-def agreement_jobs(tables: Sequence[Table], rows: Sequence[str]) -> list[Job]:
-    """The contrastive pairs, for the models of tables that show them."""
+def agreement_jobs(tables: Sequence[Table], models: Sequence[Model]) -> list[Job]:
+    """The contrastive pairs, for those of the models that stand in tables that show them."""
+    shown = {model for table in tables if "agreement" in table.analyses for model in table.models()}
     return [
         Job(
             f"{model.name}, agreement",
@@ -290,10 +315,8 @@ def agreement_jobs(tables: Sequence[Table], rows: Sequence[str]) -> list[Job]:
             partial(_agree, model, model.task.agreement),
             (model.name,),
         )
-        for table in tables
-        if "agreement" in table.analyses
-        for model in table.models(rows)
-        if model.task.agreement is not None
+        for model in models
+        if model in shown and model.task.agreement is not None
     ]
 
 
@@ -314,6 +337,10 @@ def _agree(model: Model, pairs: Agreement, shell: Shell) -> None:
         )  # fmt: skip
 
     _make_file(agreement_of(model), exported / CONFIG, agree)
+
+
+def _scores_of_references(model: Model) -> Path:
+    return model.run / "test" / "scores.jsonl"
 
 
 def _scores_of(model: Model, setting: Setting) -> Path:

@@ -239,6 +239,11 @@ def load_table(path: Path) -> Table:
     return table
 
 
+def tasks_of(table: Table) -> list[Task]:
+    """The tasks of its rows, each once."""
+    return list({table.task_of(row).name: table.task_of(row) for row in table.rows}.values())
+
+
 def load_task(path: Path) -> Task:
     try:
         return Task.model_validate({"name": path.stem, **_read(path)})

@@ -2,8 +2,9 @@
 
     python experiments/tables.py [TABLE ...]    writes docs/tables and docs/images/results
 
-Rows that were not run are shown as `not run`. Differences are paired bootstraps over stored
-translations, for which the references in $BOTHENDS_DATA are read.
+What they are made from is read in `runs/`, and kept in `experiments/results/` for those who have
+not these runs. Rows that were not run are shown as `not run`. Differences are paired bootstraps
+over stored translations, for which the references in $BOTHENDS_DATA are read.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from analyses import ANALYSES, markdown, pictures, tasks_of
+from analyses import ANALYSES, markdown, pictures
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.evaluation.bench_table import Table as Cells
 from columns import COLUMNS, Line
 from figures import FIGURES, TITLES, Place
-from results import Result, load_result, load_speed
-from table_file import Table, load_tables
+from results import Result, keep, load_result, load_speed
+from table_file import Table, load_tables, tasks_of
 
 MADE = "<!-- Written by experiments/tables.py from stored results: do not edit. -->"
 
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parts = write_table(table, place, options.output)
             path.write_text("\n\n".join([MADE, *parts]) + "\n", encoding="utf-8")
             print(path)
+        keep(tables)
     except BothendsError as error:
         print(f"tables.py: error: {error}", file=sys.stderr)
         return error.exit_status

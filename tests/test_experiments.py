@@ -30,8 +30,9 @@ from training_data import TINY
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 sys.path.insert(0, str(EXPERIMENTS))
-columns, jobs, speed, steps, table_file, tables = map(
-    import_module, ("columns", "jobs", "speed", "steps", "table_file", "tables")
+columns, jobs, results, run, speed, steps, table_file, tables = map(
+    import_module,
+    ("columns", "jobs", "results", "run", "speed", "steps", "table_file", "tables"),
 )
 
 TASK = {
@@ -51,6 +52,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to work in: text, a recipe, a task, and a table of two rows."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BOTHENDS_DATA", str(tmp_path / "text"))
+    results.load_result.cache_clear()  # of another folder
+    results.compare.cache_clear()
     text = tmp_path / "text" / "toy"
     text.mkdir(parents=True)
     for seed, (split, count) in enumerate({"train": 120, "valid": 8, "test": 6}.items()):
@@ -146,8 +149,13 @@ def test_a_model_is_made_once_and_stored_with_signatures(
     for part in ("data:toy/test.in|", "|order:2x1|", "|engine:onnx|", "|beam:1|", "|threads:1|"):
         assert part in greedy["signature"]
     assert greedy["metrics"]["bleu"].keys() == {"score", "interval", "signature"}
-    scores = (run / "test" / "scores.jsonl").read_text().splitlines()
+    scores = list(map(json.loads, (run / "test" / "scores.jsonl").read_text().splitlines()))
     assert len(scores) == greedy["lines"] == 6
+    logprob = sum(scores[2]["token_logprobs"]) + scores[2]["end_logprob"]
+    assert result["references"][2]["logprob"] == pytest.approx(logprob, abs=1e-4)
+    assert result["references"][2]["symbols"] == len(scores[2]["token_logprobs"]) + 1
+    lines = (run / "test" / "float32-beam1.txt").read_text().split("\n")[:-1]
+    assert result["translations"]["float32-beam1"] == lines
 
     # What is missing is made again, and what depends on it; nothing else.
     (run / "test" / "int8-beam1.json").unlink()
@@ -189,7 +197,7 @@ def test_contrastive_pairs_are_for_tables_that_show_them(folder: Path) -> None:
     rows: list[dict[str, Any]] = [{"name": "plain", "order": "1x1"}]
     shown = table_file.load_table(write_table(rows, analyses=["agreement"]))
     make(shown.models())
-    (job,) = steps.agreement_jobs([shown], [])
+    (job,) = steps.agreement_jobs([shown], shown.models())
     assert job.needs == ("tiny-1x1",)
     shell = InThisProcess()
     job.work(shell)
@@ -197,7 +205,7 @@ def test_contrastive_pairs_are_for_tables_that_show_them(folder: Path) -> None:
     assert shell.commands == ["agreement"]
     (system,) = json.loads(steps.agreement_of(shown.models()[0]).read_bytes())["systems"]
     assert system["name"]
-    assert not steps.agreement_jobs([table_file.load_table(write_table(rows))], [])
+    assert not steps.agreement_jobs([table_file.load_table(write_table(rows))], shown.models())
 
 
 def test_models_are_named_after_all_that_makes_them(folder: Path) -> None:
@@ -378,7 +386,6 @@ def pretend(model: Any, bleu: float, lines: list[str], logprob: float = -1.0) ->
     run = model.run
     (run / "checkpoints" / "update-00000006").mkdir(parents=True)
     (run / "recipe.yaml").write_text(yaml.safe_dump(model.recipe().dump()))
-    (run / "test").mkdir()
     metric = {
         "score": bleu,
         "interval": {"low": bleu - 1, "high": bleu + 1},
@@ -386,15 +393,18 @@ def pretend(model: Any, bleu: float, lines: list[str], logprob: float = -1.0) ->
     }
     evaluations = []
     for setting in steps.SETTINGS:
-        write_lines(run / "test" / f"{setting.name}.txt", lines)
         figure = {**metric, "score": bleu - (setting.beam == 1)}
         settings = {name: getattr(setting, name) for name in ("precision", "beam", "deduplicated")}
         evaluations.append({**settings, "metrics": {"bleu": figure}, "signature": setting.name})
     training = {"updates": 6, "target_tokens": 1000, "commit": None}
-    content = {"training": training, "evaluations": evaluations}
+    content = {
+        "training": training,
+        "evaluations": evaluations,
+        "recipe": model.recipe().dump(),
+        "translations": {f"float32-beam{beam}": lines for beam in (4, 1)},
+        "references": [{"logprob": 2 * logprob, "symbols": 2}] * 4,
+    }
     (run / "result.json").write_text(json.dumps(content))
-    record = {"token_logprobs": [logprob], "end_logprob": logprob}
-    (run / "test" / "scores.jsonl").write_text(f"{json.dumps(record)}\n" * 4)
 
 
 PEER_MILLISECONDS = 25.0
@@ -475,6 +485,50 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
     assert "](../pictures/toy-speed.svg)" in page
     assert Path("pictures/toy-speed.png").exists()
     assert "CTranslate2, beam 4" in Path("pictures/toy-speed.svg").read_text()
+
+    # All of it is kept: the same page comes without the runs.
+    shutil.rmtree("runs")
+    results.load_result.cache_clear()
+    assert tables.main([str(path), "--output", "again", "--figures", "pictures"]) == 0
+    assert Path("again/toy.md").read_text() == page
+
+
+def test_a_kept_result_is_one_of_the_same_recipe(folder: Path) -> None:
+    plain, ends = load()
+    for model in (plain, ends):
+        pretend(model, 40, REFERENCES)
+    results.keep([table_file.load_table(Path("tables/toy.yaml"))])
+    shutil.rmtree("runs")
+    assert results.load_result(plain)
+    assert run.state_of(plain) == "result kept"
+    results.load_result.cache_clear()
+    write_recipe(updates=7)
+    assert not results.load_result(load()[0])
+    write_recipe(updates=6)
+    recipe = yaml.safe_load(Path("tiny.yaml").read_text())
+    write_yaml("tiny.yaml", {**recipe, "loss": {"label_smoothing": 0.2}})
+    assert not results.load_result(load()[1])
+
+
+def test_what_was_kept_is_not_trained_again_if_only_the_missing_is_wanted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, ends = load()
+    pretend(ends, 40, REFERENCES)
+    results.keep([table_file.load_table(Path("tables/toy.yaml"))])
+    shutil.rmtree("runs")
+    found: list[str] = []
+
+    def run_jobs(jobs: list[Any], *_: Any) -> dict[str, str]:
+        found.extend(job.name for job in jobs)
+        return {}
+
+    monkeypatch.setattr(run, "run_jobs", run_jobs)
+    assert run.main(["tables/toy.yaml", "--missing"]) == 0
+    assert found == ["runs/data/tiny", plain.name]
+    found.clear()
+    assert run.main(["tables/toy.yaml"]) == 0
+    assert found == ["runs/data/tiny", plain.name, ends.name]
 
 
 def test_a_raw_model_is_drawn_at_its_own_speed(folder: Path) -> None:
