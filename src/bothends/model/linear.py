@@ -58,4 +58,6 @@ class _PaddedLinear(Function):
         grad = pad_rows(grad.reshape(-1, grad.shape[-1]), padded.dtype)
         count = ctx.shape[:-1].numel()
         d_x = torch.mm(grad, matrix)[:count].to(ctx.dtype).view(ctx.shape)
-        return d_x, torch.mm(grad.t(), padded).float(), grad.sum(0, dtype=torch.float32)
+        # A sum over rows; `sum` would first copy all of them to float32.
+        d_bias = torch.mm(grad.new_ones(1, len(grad)), grad).view(-1)
+        return d_x, torch.mm(grad.t(), padded).float(), d_bias.float()
