@@ -72,9 +72,9 @@ class Result:
 
     def scored(self) -> Scored:
         """How probable it finds the references."""
-        rows = [[each["logprob"], each["symbols"]] for each in self.content["references"]]
-        order = self.model.order
-        return Scored(order, GenerationOrder.parse(order), np.array(rows, np.float64))
+        order, references = self.model.order, self.content["references"]
+        statistics = np.array([references["logprobs"], references["symbols"]], np.float64).T
+        return Scored(order, GenerationOrder.parse(order), statistics)
 
     def signatures(self) -> list[str]:
         """How its figures were computed, one line each."""

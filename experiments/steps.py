@@ -212,6 +212,7 @@ def gather(model: Model) -> dict[str, Any]:
     recipe = RunDirectory(model.run).recipe()
     progress = json.loads((newest_checkpoint(model.run) / PROGRESS).read_bytes())
     described = json.loads((model.run / "averaged" / CONFIG).read_bytes())["provenance"]
+    scores = [_forced_score(line) for line in read_lines(_scores_of_references(model))]
     return {
         "name": model.name,
         "order": model.order,
@@ -234,10 +235,10 @@ def gather(model: Model) -> dict[str, Any]:
             for setting in SETTINGS
             if setting.is_compared
         },
-        "references": [
-            {"logprob": round(score.logprob, 4), "symbols": score.length + 1}
-            for score in map(_forced_score, read_lines(_scores_of_references(model)))
-        ],
+        "references": {
+            "logprobs": [round(score.logprob, 4) for score in scores],
+            "symbols": [score.length + 1 for score in scores],
+        },
     }
 
 

@@ -152,8 +152,8 @@ def test_a_model_is_made_once_and_stored_with_signatures(
     scores = list(map(json.loads, (run / "test" / "scores.jsonl").read_text().splitlines()))
     assert len(scores) == greedy["lines"] == 6
     logprob = sum(scores[2]["token_logprobs"]) + scores[2]["end_logprob"]
-    assert result["references"][2]["logprob"] == pytest.approx(logprob, abs=1e-4)
-    assert result["references"][2]["symbols"] == len(scores[2]["token_logprobs"]) + 1
+    assert result["references"]["logprobs"][2] == pytest.approx(logprob, abs=1e-4)
+    assert result["references"]["symbols"][2] == len(scores[2]["token_logprobs"]) + 1
     lines = (run / "test" / "float32-beam1.txt").read_text().split("\n")[:-1]
     assert result["translations"]["float32-beam1"] == lines
 
@@ -402,7 +402,7 @@ def pretend(model: Any, bleu: float, lines: list[str], logprob: float = -1.0) ->
         "evaluations": evaluations,
         "recipe": model.recipe().dump(),
         "translations": {f"float32-beam{beam}": lines for beam in (4, 1)},
-        "references": [{"logprob": 2 * logprob, "symbols": 2}] * 4,
+        "references": {"logprobs": [2 * logprob] * 4, "symbols": [2] * 4},
     }
     (run / "result.json").write_text(json.dumps(content))
 
