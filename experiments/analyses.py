@@ -16,7 +16,7 @@ from bothends.evaluation.bench_table import Table as Cells
 from bothends.evaluation.pmi import analyse
 from columns import NOT_RUN
 from figures import Place, draw_accuracies
-from results import Result, load_agreement, load_result, load_speed, read_json
+from results import load_agreement, load_result, load_speed, read_json
 from speed import lengths_of
 from table_file import Table, tasks_of
 
@@ -36,10 +36,8 @@ def pictures(paths: Sequence[Path], title: str, pages: Path) -> Iterator[str]:
 
 def mutual_information(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
     """The paper's table of perplexities, and ours in its form."""
-    results: dict[str, Result | None] = {
-        str(row.order): load_result(table.models_of(row, "raw")[0]) for row in table.rows
-    }
-    scored = [result.scored() for result in results.values() if result]
+    results = [load_result(table.models_of(row, "raw")[0]) for row in table.rows]
+    scored = [result.scored() for result in results if result]
     analysis = analyse(scored) if scored else None
     perplexities = {each.order: each for each in analysis.perplexities} if analysis else {}
     estimates = {each.parallel: each for each in analysis.estimates} if analysis else {}

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from bothends.corpus import read_lines
 from bothends.evaluation.evaluate import System, evaluate
 from bothends.evaluation.metrics import choose_metrics
 from bothends.evaluation.pmi import Model as Scored
@@ -26,7 +27,7 @@ from bothends.order import GenerationOrder
 from bothends.training.recipe import Recipe
 from bothends.training.run import differences
 from speed import lengths_of, report_of
-from steps import RESULT, Setting, agreement_of, is_done, read_lines
+from steps import RESULT, Setting, agreement_of, is_done
 from table_file import RUNS, Model, Table, Task, tasks_of
 
 KEPT = Path("experiments/results")
@@ -110,7 +111,7 @@ def load_agreement(model: Model) -> dict[str, Any] | None:
 def compare(result: Result, baseline: Result, setting: Setting) -> Comparison:
     """The difference of two models in the metric of their task, by a paired bootstrap."""
     task = result.model.task
-    references = read_lines(task.file("test", "target"))
+    references = list(read_lines(task.file("test", "target")))
     systems = [System(each.model.name, "", each.lines(setting)) for each in (baseline, result)]
     (metric,) = choose_metrics(task.metric, task.tokenizer)
     found = evaluate(systems, "", references, [metric]).results[1].figures[metric.name].against

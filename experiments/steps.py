@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bothends.corpus import read_lines
 from bothends.errors import BothendsError
 from bothends.evaluation.bench_machine import this_machine
 from bothends.model.directory import CONFIG, write_atomically
@@ -231,7 +232,7 @@ def gather(model: Model) -> dict[str, Any]:
         "recipe": recipe.dump(),
         # So that others can compare with it, and need no more than this file.
         "translations": {
-            setting.name: read_lines(_scores_of(model, setting).with_suffix(".txt"))
+            setting.name: list(read_lines(_scores_of(model, setting).with_suffix(".txt")))
             for setting in SETTINGS
             if setting.is_compared
         },
@@ -240,10 +241,6 @@ def gather(model: Model) -> dict[str, Any]:
             "symbols": [score.length + 1 for score in scores],
         },
     }
-
-
-def read_lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def _forced_score(line: str) -> ForcedScore:
