@@ -1,8 +1,8 @@
 """Whether the matrix products of a training step are in bfloat16.
 
-Weights, their gradients, norms, residual sums, the softmax over the vocabulary and the optimiser
-are in float32 either way. A GPU is several times faster for it, and so is a CPU with units for such
-products (AMX); other CPUs are slower.
+Weights, sums of their gradients, norms, residual sums, the softmax over the vocabulary and the
+optimiser are in float32 either way. A GPU is several times faster for it, and so is a CPU with
+units for such products (AMX); other CPUs are slower.
 """
 
 from __future__ import annotations
