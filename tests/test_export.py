@@ -153,7 +153,7 @@ def test_weights_that_do_not_fit(
 
 def test_no_weights(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (model / WEIGHTS).unlink()
-    assert_complains(["export", str(model)], "no weights to export", 1, capsys)
+    assert_complains(["export", str(model)], "no weights, model.safetensors is missing", 1, capsys)
 
 
 def test_damaged_weights(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

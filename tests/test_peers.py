@@ -11,14 +11,10 @@ import pytest
 from bothends.engines.export import write_graphs
 from bothends.engines.onnx_engine import OnnxEngine
 from bothends.engines.protocol import pad_sources
+from bothends.engines.weights import Weights
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation import peers
-from bothends.evaluation.bench_synthetic import (
-    Weights,
-    never_ending,
-    random_sources,
-    random_weights,
-)
+from bothends.evaluation.bench_synthetic import never_ending, random_sources, random_weights
 from bothends.evaluation.bench_systems import Bothends, Label, Request, Threads
 from bothends.evaluation.peers import PeerSource, choose_peers, make_peers
 from bothends.evaluation.peers_ctranslate2 import CTranslate2, convert

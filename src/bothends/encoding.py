@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from bothends.vocabulary import Vocabulary
+from bothends.vocabulary import SPACE, Vocabulary
 
 #: Tokens of remembered words, at about a hundred bytes each with their share of the word.
 _REMEMBERED_TOKENS = 2_000_000
-
-_SPACE = "\u2581"  # as SentencePiece writes it
 
 
 class CorpusEncoder:
@@ -33,7 +31,7 @@ class CorpusEncoder:
         if not self._by_words:
             return self._vocabulary.encode(lines, self._threads)
         # A line with SentencePiece's own sign for a space is cut where we would not cut it.
-        words = [[line] if _SPACE in line else line.split(" ") for line in lines]
+        words = [[line] if SPACE in line else line.split(" ") for line in lines]
         if self._known_tokens > _REMEMBERED_TOKENS:
             self._known.clear()
             self._known_tokens = 0
@@ -49,7 +47,7 @@ class CorpusEncoder:
 def _separable(vocabulary: Vocabulary) -> bool:
     """Whether a line's ids are those of its words, one after the other."""
     within_words = all(
-        _SPACE not in piece[1:] for piece in vocabulary.pieces(range(vocabulary.size))
+        SPACE not in piece[1:] for piece in vocabulary.pieces(range(vocabulary.size))
     )
     together, first, second = vocabulary.encode(["  a   b ", "a", "b"])
     return within_words and together == first + second

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from bothends.vocabulary import SPACE
+
 #: Words of the longest phrase whose repetition is removed; a longer one is more likely meant.
 LONGEST_REPEAT = 4
-
-_SPACE = "\u2581"  # as SentencePiece writes it
 
 Item = TypeVar("Item")
 
@@ -34,8 +34,8 @@ def remove_repeated_words(tokens: Sequence[int], pieces: Sequence[str]) -> list[
     words: list[tuple[int, ...]] = []
     inside = False  # a word, and not the punctuation after it
     for token, piece in zip(tokens, pieces, strict=True):
-        letters = any(map(str.isalnum, piece)) or piece == _SPACE
-        if not words or piece.startswith(_SPACE) or (inside and not letters):
+        letters = any(map(str.isalnum, piece)) or piece == SPACE
+        if not words or piece.startswith(SPACE) or (inside and not letters):
             words.append((token,))
             inside = letters
         else:

@@ -36,6 +36,9 @@ from bothends.model.directory import (
 
 Normalisation = Literal["nmt_nfkc", "nfkc", "identity"]
 
+#: What SentencePiece writes for a space.
+SPACE = "\u2581"
+
 #: What ends a line somewhere: a byte token can stand for one, but decoded text is one line.
 _LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 

@@ -17,11 +17,13 @@ Weights = dict[str, NDArray[np.float32]]
 
 def read_weights(directory: Path, description: Description) -> Weights:
     """The tensors in `directory`, which are exactly those of the model described."""
-    from safetensors.numpy import load_file
-
     path = Path(directory) / WEIGHTS
     if not path.is_file():
-        raise BothendsError(f"{directory}: no weights to export, {WEIGHTS} is missing")
+        raise BothendsError(f"{directory}: no weights, {WEIGHTS} is missing")
+    try:
+        from safetensors.numpy import load_file
+    except ImportError:
+        raise BothendsError(f"{path}: to read it, pip install safetensors") from None
     try:
         found = load_file(path)
     except Exception as error:  # its exceptions have no common base of their own

@@ -8,15 +8,13 @@ from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
 
-import numpy as np
-
 from bothends.box import find_model
 from bothends.engines.loading import Precision
 from bothends.engines.onnx_engine import OnnxEngine
+from bothends.engines.weights import Weights, read_weights
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.bench import Contestant
 from bothends.evaluation.bench_synthetic import (
-    Weights,
     never_ending,
     random_sources,
     random_weights,
@@ -26,7 +24,7 @@ from bothends.evaluation.bench_systems import Bothends, Label
 from bothends.evaluation.bench_workload import RandomIds, Text, Workload, read_pairs
 from bothends.evaluation.peers import Peers, PeerSource, make_peers
 from bothends.model.config import ModelConfig
-from bothends.model.directory import WEIGHTS, Description, read_description, write_description
+from bothends.model.directory import Description, read_description, write_description
 from bothends.order import GenerationOrder
 from bothends.vocabulary import Vocabularies
 
@@ -130,7 +128,7 @@ def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contest
         if peers_wait and order == GenerationOrder():
             peers_wait = False
             try:
-                weights = _stored_weights(directory)
+                weights = read_weights(directory, description)
             except BothendsError as error:
                 if wishes.peers.asked_for:
                     raise
@@ -178,20 +176,6 @@ def _random_ids(name: str, config: ModelConfig, wishes: Wishes, never_ends: bool
 
 def _endless_weights(config: ModelConfig, order: GenerationOrder, seed: int) -> Weights:
     return never_ending(random_weights(config, order, seed), config)
-
-
-def _stored_weights(directory: Path) -> Weights:
-    """The weights of a trained model, for a peer, without PyTorch."""
-    path = directory / WEIGHTS
-    try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-    except ImportError:
-        raise BothendsError(f"{path}: to read it, pip install safetensors") from None
-    try:
-        return {name: tensor.astype(np.float32) for name, tensor in load_file(path).items()}
-    except (OSError, SafetensorError) as error:
-        raise BothendsError(f"{path}: a peer needs these weights ({error})") from None
 
 
 def _embedded(order: GenerationOrder) -> int:

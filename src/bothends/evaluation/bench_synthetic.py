@@ -9,13 +9,11 @@ writes two at a time needs half the steps. Needs neither PyTorch nor data.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bothends.engines.weights import Weights
 from bothends.errors import UsageError, nearest
 from bothends.model.config import ModelConfig, preset
 from bothends.order import GenerationOrder, IntArray
-
-Weights = dict[str, NDArray[np.float32]]
 
 #: Words of the vocabulary that each preset is measured with.
 VOCABULARY_SIZES = {"base": 32000, "small": 8000, "tiny": 1000}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from bothends.engines.weights import Weights
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.evaluation.bench_synthetic import Weights
 from bothends.evaluation.bench_systems import Label, System
 from bothends.model.config import ModelConfig
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from bothends.evaluation.bench_synthetic import Weights, output_name
+from bothends.engines.weights import Weights
+from bothends.evaluation.bench_synthetic import output_name
 from bothends.evaluation.bench_systems import Label, Outcome, Request, Threads, arrangements
 from bothends.model.config import ModelConfig, SpecialTokens
 from bothends.model.sinusoid import sinusoid

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from bothends.engines.protocol import pad_sources
+from bothends.engines.weights import Weights
 from bothends.errors import BothendsError
-from bothends.evaluation.bench_synthetic import Weights
 from bothends.evaluation.bench_systems import Label, Outcome, Request, Threads
 from bothends.model.config import ModelConfig
 from bothends.model.sinusoid import sinusoid
