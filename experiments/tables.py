@@ -91,9 +91,11 @@ def _facts(table: Table) -> Iterator[str]:
     models = table.models()
     results = [result for result in map(load_result, models) if result]
     command = f"python experiments/run.py {table.name}"
-    yield f"{len(results)} of {len(models)} models were run; `{command}` runs the others"
     if missing := [model for model in models if not load_result(model)]:
+        yield f"{len(results)} of {len(models)} models were run; the others: `{command} --missing`"
         yield "Not run: " + ", ".join(f"`{model.name}`" for model in missing)
+    else:
+        yield f"All {len(models)} models were run, by `{command}`"
     for signature in dict.fromkeys(line for result in results for line in result.signatures()):
         yield f"`{signature}`"
     for result in results:
