@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -109,7 +110,7 @@ def test_a_model_translates_and_is_compared_with_a_file(files: Path) -> None:
         ("--model m", 2, "--model and --source belong together"),
         ("--source good --hypothesis good", 2, "--model and --source belong together"),
         ("--hypothesis good short", 1, "short has 61 lines, but reference has 62"),
-        ("--model m --source short", 1, "short has 61 lines, but reference has 62"),
+        ("--model en-de-2x1 --source short", 1, "short has 61 lines, but reference has 62"),
         ("--hypothesis nowhere", 1, "nowhere: no such file"),
         ("--hypothesis good --metrics blue", 2, "unknown 'blue'; did you mean bleu?"),
         ("--hypothesis good --tokenizer 13b", 2, "no tokenizer '13b'; did you mean 13a?"),
@@ -138,3 +139,16 @@ def test_torch_and_matplotlib_are_not_loaded(files: Path) -> None:
     )
     finished = python("-c", program)
     assert finished.returncode == 0, finished.stderr
+
+
+def test_words_are_those_of_the_language_that_a_model_writes(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(tiny_model(), "japanese")
+    config = Path("japanese/config.json")
+    config.write_text(json.dumps({**json.loads(config.read_bytes()), "target_language": "ja"}))
+    options = "--model japanese --source reference --metrics bleu --beam 1 --bootstrap 0"
+    assert evaluate(options) == 0
+    assert "tok:ja-mecab" in capsys.readouterr().out
+    assert evaluate(f"{options} --tokenizer char") == 0
+    assert "tok:char" in capsys.readouterr().out

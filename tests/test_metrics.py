@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from math import exp, sqrt
+from math import exp, prod, sqrt
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.metrics import choose_metrics
 from bothends.evaluation.otem import count_over_translated
 from bothends.evaluation.significance import Interval, compare, resample
-from bothends.metrics import Metric, bleu, chrf, rouge
+from bothends.metrics import Metric, bleu, chrf, rouge, tokenizer_for
 
 TEXT = st.lists(st.sampled_from(["a", "b", "cat", "dog,", "é.", "日本語"]), max_size=7).map(
     " ".join
@@ -110,6 +110,18 @@ def test_names_of_metrics() -> None:
         choose_metrics("chrf,blue", "13a")
     with pytest.raises(UsageError, match="no tokenizer '13b'; did you mean 13a"):
         choose_metrics("bleu", "13b")
+
+
+def test_japanese_is_split_by_its_own_tokenizer() -> None:
+    assert [tokenizer_for(name) for name in ("ja", "zh_CN", "de", None)] == [
+        "ja-mecab", "zh", "13a", "13a"
+    ]  # fmt: skip
+    # Seven words of which the third is wrong, where 13a sees one word, and that wrong.
+    said, right = ["私は猫が好きです。"], ["私は犬が好きです。"]
+    precisions = [6 / 7, 4 / 6, 2 / 5, 1 / 4]
+    assert bleu("ja-mecab").of(said, right) == pytest.approx(100 * prod(precisions) ** 0.25)
+    assert "tok:ja-mecab" in bleu("ja-mecab").signature
+    assert bleu("13a").of(said, right) == 0
 
 
 def test_resampling_draws_whole_sentences_and_follows_its_seed() -> None:

@@ -7,6 +7,7 @@ score without looking at the text again: that is what makes a bootstrap cheap.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ Numbers = NDArray[np.float64]
 Tokenize = Callable[[str], list[str]]
 
 DEFAULT_TOKENIZER = "13a"
+#: Languages without spaces, or with so few that sacreBLEU has tokenizers of their own for them.
+_TOKENIZERS = {"ja": "ja-mecab", "ko": "ko-mecab", "zh": "zh"}
 
 #: n-grams of characters that chrF counts: sacreBLEU's defaults, as is beta.
 _CHRF_ORDER, _CHRF_BETA = 6, 2
@@ -148,6 +151,12 @@ def exact() -> Metric:
         statistics=partial(_by_sentence, lambda hypothesis, text: [hypothesis == text, 1]),
         score=percentage,
     )
+
+
+def tokenizer_for(language: str | None) -> str:
+    """The tokenizer of sacreBLEU for a language such as `ja` or `zh_CN`."""
+    short = re.split("[-_]", language or "")[0].lower()
+    return _TOKENIZERS.get(short, DEFAULT_TOKENIZER)
 
 
 def word_tokenizer(name: str) -> Tokenize:

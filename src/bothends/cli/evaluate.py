@@ -48,8 +48,12 @@ def evaluate(
         ),
     ] = "bleu,chrf,otem,repetition,length",
     tokenizer: Annotated[
-        str, typer.Option(help="sacreBLEU's: 13a, intl, char, zh, ja-mecab, none, ...")
-    ] = "13a",
+        str | None,
+        typer.Option(
+            help="sacreBLEU's: 13a, intl, char, zh, ja-mecab, none, ...; else by the language of "
+            "the model."
+        ),
+    ] = None,
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Samples for intervals and p-values; 0 for none.")
     ] = 1000,
@@ -77,7 +81,7 @@ def evaluate(
     from bothends.evaluation.bench_table import print_tables
     from bothends.evaluation.evaluate import System
     from bothends.evaluation.evaluate import evaluate as score_systems
-    from bothends.evaluation.metrics import choose_metrics
+    from bothends.evaluation.metrics import choose_metrics, default_tokenizer
     from bothends.translation import TranslationOptions
     from bothends.translator import Translator
 
@@ -91,7 +95,7 @@ def evaluate(
             f"--output has {len(outputs)} files, but there are {len(models)} models: one for each"
         )
     # Whatever would fail after minutes of translating is asked for now.
-    chosen = choose_metrics(metrics, tokenizer)
+    chosen = choose_metrics(metrics, tokenizer or default_tokenizer(models))
     check_writable(
         {"--json": json_, "--picture": picture, "--output": outputs},
         (reference, source, *hypotheses),

@@ -34,7 +34,7 @@ def lengths(
     ] = None,
     bins: Annotated[int, typer.Option(min=1, help="Bins of equally many sentences.")] = 10,
     metric: Annotated[str, typer.Option(help="As in evaluate, one.")] = "bleu",
-    tokenizer: Annotated[str, typer.Option(help="sacreBLEU's, as in evaluate.")] = "13a",
+    tokenizer: Annotated[str | None, typer.Option(help="sacreBLEU's, as in evaluate.")] = None,
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Samples for intervals; 0 for none.")
     ] = 1000,
@@ -62,13 +62,13 @@ def lengths(
         table,
         translate_in_turns,
     )
-    from bothends.evaluation.metrics import choose_metrics
+    from bothends.evaluation.metrics import choose_metrics, default_tokenizer
     from bothends.progress import progress
 
     if not model and not hypothesis:
         raise UsageError("nothing to measure: give --model DIR, or --hypothesis FILE")
     check_writable({"--json": json_, "--picture": picture})
-    chosen = choose_metrics(metric, tokenizer)
+    chosen = choose_metrics(metric, tokenizer or default_tokenizer(model or []))
     if len(chosen) > 1:
         raise UsageError(f"--metric {metric}: expected one")
     sources = read_lines(source, invalid)

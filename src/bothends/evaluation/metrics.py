@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from bothends.box import find_model
 from bothends.errors import UsageError, nearest
 from bothends.evaluation.otem import otem
 from bothends.metrics import (
+    DEFAULT_TOKENIZER,
     Metric,
     bleu,
     chrf,
@@ -14,8 +17,10 @@ from bothends.metrics import (
     percentage,
     rouge,
     token_statistics,
+    tokenizer_for,
     word_tokenizer,
 )
+from bothends.model.directory import read_description
 from bothends.repeats import LONGEST_REPEAT, remove_repeats
 
 
@@ -29,6 +34,13 @@ def choose_metrics(names: str, tokenizer: str) -> list[Metric]:
         if name not in _METRICS:
             raise UsageError(f"--metrics: unknown {name!r}; {nearest(name, _METRICS | _GROUPS)}")
     return [_METRICS[name](tokenizer) for name in wanted]
+
+
+def default_tokenizer(models: Sequence[Path]) -> str:
+    """What text is counted in where nobody says: that of the language the first model writes."""
+    if not models:
+        return DEFAULT_TOKENIZER
+    return tokenizer_for(read_description(find_model(models[0])).target_language)
 
 
 def repetition(tokenizer: str) -> Metric:
