@@ -55,6 +55,8 @@ class Task(Strict):
     prepare: tuple[str, ...]
     #: options of `bothends prepare` for what a teacher wrote
     prepare_distilled: tuple[str, ...] = ()
+    #: what differs from the recipe, by dotted keys, for a model that begins with trained weights
+    continued: dict[str, Any] = Field(default_factory=dict)
     #: the metric that stands for quality in tables, and all that are computed
     metric: str = "bleu"
     metrics: str = "bleu,chrf,otem,repetition,length"
@@ -86,7 +88,7 @@ class Row(Strict):
     #: what differs from the recipe, by dotted keys
     settings: dict[str, Any] = Field(default_factory=dict)
     seeds: tuple[int, ...] = (1,)
-    #: the order of the raw model whose weights it begins with; else random ones
+    #: the order of the raw model whose weights it begins with; else the table's, or random ones
     init: Order | None = None
     #: by beam
     paper: dict[int, Paper] = Field(default_factory=dict)
@@ -102,6 +104,8 @@ class Table(Strict):
     note: str = ""
     task: Task | None = None
     data: tuple[Data, ...] = ("raw",)
+    #: the order of the raw model whose weights distilled models begin with; else random ones
+    init: Order | None = None
     beams: tuple[int, ...] = (4,)
     columns: tuple[str, ...] = Field(min_length=1)
     #: name of the row that differences are taken from
@@ -120,8 +124,9 @@ class Table(Strict):
         """The trainings of a row on this data, one for each seed; none if it has no such data."""
         if data not in (row.data or self.data):
             return []
-        task, order, init = self.task_of(row), str(row.order), row.init
-        settings = tuple(f"{key}={_spell(value)}" for key, value in row.settings.items())
+        task, order = self.task_of(row), str(row.order)
+        init = row.init or (self.init if data == "distilled" else None)
+        settings = _overrides(row.settings)
         start = None if init is None else str(init)
         return [Model(task, order, data, settings, seed, start) for seed in row.seeds]
 
@@ -188,13 +193,15 @@ class Model:
 
     def overrides(self) -> list[str]:
         """What `bothends train RECIPE` has to be told."""
-        changes = [f"order={self.order}", f"run={self.run}", *self.settings]
+        changes = [f"order={self.order}", f"run={self.run}"]
+        if self.init is not None:
+            changes.append(f"init={Model(self.task, self.init).run / 'averaged'}")
+            changes += _overrides(self.task.continued)
+        changes += self.settings
         if self.data != "raw":
             changes.append(f"data.prepared={self.corpus}")
         if self.seed != 1:
             changes.append(f"seed={self.seed}")
-        if self.init is not None:
-            changes.append(f"init={Model(self.task, self.init).run / 'averaged'}")
         return changes
 
     def recipe(self) -> Recipe:
@@ -281,6 +288,10 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected keys and values, as in `title: ...`")
     return content
+
+
+def _overrides(settings: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{key}={_spell(value)}" for key, value in settings.items())
 
 
 def _spell(value: Any) -> str:

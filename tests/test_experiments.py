@@ -222,6 +222,23 @@ def test_models_are_named_after_all_that_makes_them(folder: Path) -> None:
     assert recipe.init == Path("runs/tiny-1x1/averaged")
 
 
+def test_distilled_models_of_a_table_may_begin_with_trained_weights(folder: Path) -> None:
+    write_yaml("tasks/toy.yaml", {**TASK, "continued": {"training.updates": 4, "seed": 7}})
+    rows: list[dict[str, Any]] = [
+        {"name": "plain", "order": "1x1", "data": ["raw", "distilled"]},
+        {"name": "ends", "order": "2x1", "settings": {"training.updates": 5}},
+    ]
+    write_table(rows, data=["distilled"], init="1x1")
+    plain, student, ends = load()
+    assert [plain.name, student.name] == ["tiny-1x1", "tiny-1x1-distilled-from-1x1"]
+    assert [each.recipe().init for each in (plain, student, ends)] == [
+        None, Path("runs/tiny-1x1/averaged"), Path("runs/tiny-1x1/averaged")
+    ]  # fmt: skip
+    assert [each.recipe().training.updates for each in (plain, student, ends)] == [6, 4, 5]
+    assert [each.recipe().seed for each in (plain, student, ends)] == [1, 7, 7]
+    assert "tiny-1x1" in {job.name: job.needs for job in steps.jobs_for([ends])}[ends.name]
+
+
 def test_a_distilled_model_comes_after_its_teacher(folder: Path) -> None:
     write_table([{"name": "ends", "order": "2x1"}], data=["distilled"])
     found = {job.name: job.needs for job in steps.jobs_for(load())}
