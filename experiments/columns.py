@@ -40,15 +40,20 @@ class Line:
     def speed(self, *wanted: Data) -> dict[str, Any] | None:
         """Its row of the benchmark, one sentence at a time; that of distilled models if timed."""
         report = load_speed(self.table, self.table.task_of(self.row))
+        if report is None:
+            return None
+        rows: dict[tuple[str, str], dict[str, Any]] = {
+            (row["name"], row["order"]): row
+            for row in report["rows"]
+            if (row["engine"], row["batch"], row["beam"]) == ("onnx", 1, self.beam)
+        }
         kinds: tuple[Data, ...] = wanted or ("distilled", "raw")
         models = [model for data in kinds for model in self.table.models_of(self.row, data)]
-        for name in (str(model.run / "int8") for model in models):
-            for found in report["rows"] if report else []:
-                place = (found["engine"], found["batch"], found["beam"])
-                if found["name"] == name and place == ("onnx", 1, self.beam):
-                    row: dict[str, Any] = found
-                    return row
-        return None
+        names = [str(model.run / "int8") for model in models]
+        if self.table.synthetic:
+            names = [self.table.synthetic.shape]
+        found = (rows.get((name, str(self.row.order))) for name in names)
+        return next(filter(None, found), None)
 
 
 Cell = Callable[[Line], str]

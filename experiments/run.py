@@ -80,10 +80,13 @@ def list_models(tables: Sequence[Table], rows: Sequence[str]) -> None:
     for table in tables:
         for model in table.models(rows):
             wanted_by.setdefault(model, []).append(table.name)
-    for model, names in wanted_by.items():
-        print(f"{state_of(model):>18}  {model.name:50}  {', '.join(names)}")
+    lines = [
+        f"{state_of(model):>18}  {model.name:50}  {', '.join(names)}"
+        for model, names in wanted_by.items()
+    ]
     done = sum(map(is_done, wanted_by))
-    print(f"{done} of {len(wanted_by)} models are done")
+    # At once, so that a reader who has seen enough, as in `run.py --list | head`, breaks no pipe.
+    print("\n".join([*lines, f"{done} of {len(wanted_by)} models are done"]))
 
 
 def state_of(model: Model) -> str:

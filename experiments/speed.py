@@ -2,19 +2,20 @@
 
 Times of different runs do not compare, so there is one measurement for each table and task, in
 `runs/speed/`, made when the machine is quiet; and not one for each model, when it was trained.
-CTranslate2 takes part where it is installed, with the weights of the first 1x1 model.
+CTranslate2 takes part where it is installed, with the weights of the first 1x1 model. A table may
+ask for random weights and forced lengths instead, which need no model.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bothends.model.directory import WEIGHTS
 from jobs import Job, Processes, Shell, run_jobs
 from steps import is_done
-from table_file import RUNS, Model, Table, Task, tasks_of
+from table_file import RUNS, Model, Synthetic, Table, Task, tasks_of
 
 SPEED = RUNS / "speed"
 BATCHES, BEAMS = "1,32", "1,4"
@@ -22,16 +23,24 @@ BATCHES, BEAMS = "1,32", "1,4"
 
 def measure_speed(tables: Sequence[Table], rounds: int, processes: Processes) -> dict[str, str]:
     """Measure all tables, one after the other; what failed, and why."""
+    return run_jobs(jobs_of(tables, rounds), 1, processes)
+
+
+def jobs_of(tables: Sequence[Table], rounds: int) -> list[Job]:
+    """A measurement for each table and task whose models are finished, or that needs none."""
     jobs = []
     for table in tables:
         for task in tasks_of(table):
+            if table.synthetic:
+                jobs.append(_bench_synthetic(table, table.synthetic, task, rounds))
+                continue
             models = [model for model in timed_models(table, task) if is_done(model)]
             # Without the plain Transformer there is nothing to compare with.
             if any(model.order == "1x1" for model in models):
                 jobs.append(_bench(table, task, models, rounds))
                 if "lengths" in table.analyses:
                     jobs.append(_lengths(table, task, models))
-    return run_jobs(jobs, 1, processes)
+    return jobs
 
 
 def timed_models(table: Table, task: Task) -> list[Model]:
@@ -48,16 +57,34 @@ def lengths_of(table: Table, task: Task) -> Path:
 
 
 def _bench(table: Table, task: Task, models: Sequence[Model], rounds: int) -> Job:
-    target = report_of(table, task)
-
-    def bench(shell: Shell) -> None:
-        shell.say(f"{len(models)} models, {rounds} rounds")
+    def what() -> list[object]:
         for model in models:
             _lend_weights(model)
+        directories = (model.run / "int8" for model in models)
+        return ["--model", *directories, "--source", task.file("test", "source")]
+
+    return _job(report_of(table, task), f"{len(models)} models", what, rounds)
+
+
+def _bench_synthetic(table: Table, synthetic: Synthetic, task: Task, rounds: int) -> Job:
+    orders = list(dict.fromkeys(str(row.order) for row in table.rows))
+
+    def what() -> list[object]:
+        return [
+            "--synthetic", f"{synthetic.shape}:{','.join(orders)}",
+            "--source-length", synthetic.source_length,
+            "--target-length", synthetic.target_length,
+        ]  # fmt: skip
+
+    return _job(report_of(table, task), f"{len(orders)} orders, random weights", what, rounds)
+
+
+def _job(target: Path, contestants: str, what: Callable[[], list[object]], rounds: int) -> Job:
+    def bench(shell: Shell) -> None:
+        shell.say(f"{contestants}, {rounds} rounds")
         partial = target.with_name(f".{target.name}.partial")
         shell.bothends(
-            "bench", "--model", *(model.run / "int8" for model in models),
-            "--source", task.file("test", "source"),
+            "bench", *what(),
             "--batch", BATCHES, "--beam", BEAMS, "--repeat", rounds, "--json", partial,
         )  # fmt: skip
         os.replace(partial, target)

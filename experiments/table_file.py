@@ -77,6 +77,15 @@ class Paper(Strict):
     speedup: float | None = None
 
 
+class Synthetic(Strict):
+    """Random weights and forced lengths, to time orders by, in place of trained models."""
+
+    #: a preset of `bothends bench --synthetic`
+    shape: str
+    source_length: int
+    target_length: int
+
+
 class Row(Strict):
     """A line of a table: one to several trainings."""
 
@@ -110,6 +119,8 @@ class Table(Strict):
     columns: tuple[str, ...] = Field(min_length=1)
     #: name of the row that differences are taken from
     baseline: str | None = None
+    #: what stands for the speed of its orders; else that of its models on the text of the task
+    synthetic: Synthetic | None = None
     #: what `tables.py` shows below the table
     analyses: tuple[Analysis, ...] = ()
     figure: Literal["speed", "bars", "tokens"] | None = None

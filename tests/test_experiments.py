@@ -432,6 +432,7 @@ def pretend_speed(table: Any, **milliseconds: float) -> None:
     rows = [
         {
             "name": f"runs/{name}/int8",
+            "order": name.split("-")[1],
             "engine": "onnx",
             "batch": 1,
             "beam": 4,
@@ -555,6 +556,21 @@ def test_a_raw_model_is_drawn_at_its_own_speed(folder: Path) -> None:
     line = columns.Line(table, table.rows[0], 4)
     found = [line.speed(), line.speed("raw"), line.speed("distilled")]
     assert [each and each["milliseconds"]["median"] for each in found] == [5.0, 10.0, 5.0]
+
+
+def test_orders_may_be_timed_without_models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"name": "plain", "order": "1x1"}, {"name": "ends", "order": "2x1"}]
+    lengths = {"source_length": 5, "target_length": 6}
+    path = write_table(rows, synthetic={"shape": "tiny", **lengths}, columns=["latency", "speedup"])
+    table = table_file.load_table(path)
+    monkeypatch.setattr(speed, "BATCHES", "1")
+    (job,) = speed.jobs_of([table], rounds=1)
+    job.target.parent.mkdir(parents=True)
+    job.work(InThisProcess())
+    plain, ends = (columns.Line(table, row, 4).speed() for row in table.rows)
+    assert [plain["steps"], ends["steps"]] == [6, 3]
+    assert "source=5,target=6" in ends["signature"]
+    assert [columns.NOT_RUN in line for line in tables.cells_of(table).lines] == [False, False]
 
 
 def test_weights_are_lent_to_a_peer(folder: Path) -> None:
