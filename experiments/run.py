@@ -85,8 +85,9 @@ def list_models(tables: Sequence[Table], rows: Sequence[str]) -> None:
         for model, names in wanted_by.items()
     ]
     done = sum(map(is_done, wanted_by))
-    # At once, so that a reader who has seen enough, as in `run.py --list | head`, breaks no pipe.
-    print("\n".join([*lines, f"{done} of {len(wanted_by)} models are done"]))
+    lines.append(f"{done} of {len(wanted_by)} models are done")
+    # In one go, so that a reader who has seen enough, as in `run.py --list | head`, breaks no pipe.
+    print("".join(f"{line}\n" for line in lines), end="")
 
 
 def state_of(model: Model) -> str:
