@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
@@ -200,6 +200,10 @@ COLUMNS: dict[str, tuple[str, Cell]] = {
     "latency": ("ms", latency),
     "speedup": ("speed-up", speedup("paper")),
     "speedup_same_beam": ("at the same beam", speedup("same_beam")),
+    "speedup_greedy": (
+        "speed-up, greedy",
+        lambda line: speedup("same_beam")(replace(line, beam=1)),
+    ),
     "ctranslate2": ("against CTranslate2", speedup("ctranslate2")),
     "training": ("training speed", training),
     "paper_raw": ("paper", paper("raw", ".1f")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -153,8 +153,13 @@ def draw_tokens(table: Table, place: Place) -> list[Path]:
                 setting = Setting("float32", beam, dedup)
                 for panel, metric in zip(panels, (_metric(table), "otem"), strict=False):
                     panel.plot(*points(data, partial(_score, metric, setting)), **style)
-        panels[2].plot(*points("raw", _speedup), color="black", marker="D", markersize=4)
-        titles = (_title(table), "OTEM (lower is better)", "speed-up against 1x1")
+        for width, style in ((beam, "-"), (1, "--")):
+            panels[2].plot(
+                *points("raw", partial(_speedup, width)), color="black", linestyle=style,
+                marker="D", markersize=4, label=f"beam {width}",
+            )  # fmt: skip
+        panels[2].legend(loc="lower right", frameon=False)
+        titles = (_title(table), "OTEM (lower is better)", "speed-up against 1x1, same beam")
         for panel, title in zip(panels, titles, strict=True):
             panel.set_title(title)
             tokens = sorted({row.order.tokens_per_direction for row in rows})
@@ -196,9 +201,9 @@ def _score(metric: str, setting: Setting, _line: Line, result: Result) -> float:
     return result.figure(metric, setting).score
 
 
-def _speedup(line: Line, _result: Result) -> float | None:
-    found = line.speed("raw")
-    return found["paper"]["speedup"]["median"] if found and found["paper"] else None
+def _speedup(beam: int, line: Line, _result: Result) -> float | None:
+    found = replace(line, beam=beam).speed("raw")
+    return found["same_beam"]["speedup"]["median"] if found and found["same_beam"] else None
 
 
 def _metric(table: Table) -> str:
