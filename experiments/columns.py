@@ -33,9 +33,17 @@ class Line:
         return [load_result(model) for model in self.table.models_of(self.row, data)]
 
     def baseline(self) -> Line | None:
-        """The line that it is compared with; None for that line itself."""
-        rows = [row for row in self.table.rows if row.name == self.table.baseline]
-        return Line(self.table, rows[0], self.beam) if rows and rows[0] is not self.row else None
+        """The line that it is compared with; None for that line itself.
+
+        Of a table that does not name one, the first of the same task.
+        """
+        task, name = self.table.task_of(self.row).name, self.table.baseline
+        first = next(
+            row
+            for row in self.table.rows
+            if (self.table.task_of(row).name == task if name is None else row.name == name)
+        )
+        return replace(self, row=first) if first is not self.row else None
 
     def speed(self, *wanted: Data) -> dict[str, Any] | None:
         """Its row of the benchmark, one sentence at a time; that of distilled models if timed."""
@@ -85,17 +93,20 @@ def quality(
     return cell
 
 
-def difference(data: Data) -> Cell:
-    """From the baseline on the same data; of several seeds, the mean and the range over them."""
+def difference(data: Data, against: Data | None = None) -> Cell:
+    """From the baseline on the same data, or on other data; of several seeds, the mean and the
+    range over them."""
 
     def cell(line: Line) -> str:
-        other, results = line.baseline(), line.results(data)
+        results, other = line.results(data), line.baseline()
+        if other is None and against is not None:
+            other = line
         if other is None or not results:
             return NOTHING
         setting = Setting("float32", line.beam)
         pairs = [
             compare(ours, theirs, setting)
-            for ours, theirs in zip(results, other.results(data), strict=False)
+            for ours, theirs in zip(results, other.results(against or data), strict=False)
             if ours and theirs
         ]
         if not pairs:
@@ -184,6 +195,7 @@ COLUMNS: dict[str, tuple[str, Cell]] = {
     "distilled_dedup": ("distilled, dedup", quality("distilled", dedup=True)),
     "raw_difference": ("difference", difference("raw")),
     "distilled_difference": ("difference, distilled", difference("distilled")),
+    "distilled_from_raw": ("distilled, from the raw baseline", difference("distilled", "raw")),
     "seeds": ("each seed", seeds),
     "seeds_mean": ("{metric}, mean (lowest to highest)", quality("raw")),
     "seeds_difference": ("difference, seed by seed (lowest to highest)", difference("raw")),

@@ -613,6 +613,26 @@ def test_seeds_are_averaged(folder: Path) -> None:
     )
 
 
+def test_students_of_several_tasks_are_compared_with_their_own_teachers(folder: Path) -> None:
+    write_lines(Path("text/toy/test.out"), REFERENCES)
+    write_yaml("tasks/other.yaml", TASK)
+    rows: list[dict[str, Any]] = [
+        {"name": "other plain", "order": "1x2", "task": "other", "data": ["raw"]},
+        {"name": "plain", "order": "1x1", "data": ["raw", "distilled"]},
+        {"name": "ends", "order": "2x1"},
+    ]
+    path = write_table(rows, data=["distilled"], columns=["distilled_from_raw"])
+    half = [*REFERENCES[:2], "1 2 3 4 5 6", "7 8 9 10 11 12"]
+    other, plain, student, ends = table_file.load_table(path).models()
+    pretend(other, 50, ["1 2 3 4 5 6"] * 4)
+    pretend(plain, 50, REFERENCES)
+    pretend(student, 50, half)
+    pretend(ends, 50, REFERENCES)
+    cells = tables.cells_of(table_file.load_table(path))
+    differences = [difference.partition(" ")[0] for _, difference in cells.lines]
+    assert differences == ["-", "-50.0", "+0.0"]
+
+
 def wait_for(condition: Callable[[], Any], seconds: float = 120) -> Any:
     """What a condition gives once it holds."""
     until = time.monotonic() + seconds
