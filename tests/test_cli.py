@@ -167,22 +167,44 @@ def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
         assert message.startswith(f"--json {path}: {reason}")
 
 
-def test_evaluate_does_not_replace_what_it_reads(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        ("evaluate --model en-de-2x1 --source text --reference text", "--output"),
+        ("lengths --model en-de-2x1 --source text --reference text", "--json"),
+        ("pmi --model en-de-2x1 --source text --target text", "--json"),
+        (
+            "agreement --model en-de-2x1 --source text --correct text --incorrect text",
+            "--json",
+        ),
+    ],
+)
+def test_what_is_read_is_not_replaced(
+    arguments: str,
+    option: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    text = tmp_path / "text"
-    text.write_text("a\n")
-    arguments = [
-        "evaluate",
-        "--model",
-        "en-de-2x1",
-        "--source",
-        str(text),
-        "--reference",
-        str(text),
-    ]
-    found = error_line([*arguments, "--output", str(tmp_path / "." / "text")], capsys)
-    assert found == (1, f"--output {text}: would replace what is read from it")
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("a\n")
+    path = str(tmp_path / "." / "text")
+    found = error_line([*arguments.split(), option, path], capsys)
+    assert found == (1, f"{option} {path}: would replace what is read from it")
+    assert Path("text").read_text() == "a\n"
+
+
+def test_outputs_do_not_replace_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("a\n")
+    models = "evaluate --model en-de-1x1 en-de-2x1 --source text --reference text --output"
+    found = error_line([*models.split(), "x", "./x"], capsys)
+    assert found == (1, "--output x: is another output already")
+    # A device may be named twice, and need not be in a directory that one may write to.
+    discarded = f"{models} /dev/null /dev/null --beam 1 --bootstrap 0 --json /dev/null"
+    assert run(discarded.split()) == 0
 
 
 def test_a_file_in_the_place_of_a_directory(

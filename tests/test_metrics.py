@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 
 from bothends.errors import BothendsError, UsageError
+from bothends.evaluation.evaluate import System, evaluate
 from bothends.evaluation.metrics import choose_metrics
 from bothends.evaluation.otem import count_over_translated
 from bothends.evaluation.significance import Interval, compare, resample
@@ -110,6 +111,25 @@ def test_names_of_metrics() -> None:
         choose_metrics("chrf,blue", "13a")
     with pytest.raises(UsageError, match="no tokenizer '13b'; did you mean 13a"):
         choose_metrics("bleu", "13b")
+
+
+def test_a_text_with_several_references_is_drawn_as_one() -> None:
+    said = ["a b c d", "a x c d", "e f g h i", "q"]
+    right = ["a b c d", "a b c d", "e f g h j", "r s"]
+    sources = ["1", "2", "3", "4"]
+
+    def intervals(times: int, texts: bool) -> list[Interval | None]:
+        lines, references, repeated = (
+            [line for line in lines for _ in range(times)] for lines in (said, right, sources)
+        )
+        metrics = choose_metrics("chrf,length", "13a")
+        systems = [System("", "", lines)]
+        found = evaluate(systems, "", references, metrics, 200, 0, repeated if texts else None)
+        assert (found.lines, found.texts) == (4 * times, 4 if texts else 4 * times)
+        return [figure.interval for figure in found.results[0].figures.values()]
+
+    assert intervals(3, texts=True) == intervals(1, texts=False)
+    assert intervals(3, texts=False) != intervals(1, texts=False)
 
 
 def test_japanese_is_split_by_its_own_tokenizer() -> None:

@@ -58,7 +58,7 @@ def agreement(
     from bothends.progress import progress
     from bothends.translator import Translator
 
-    check_writable({"--json": json_, "--picture": picture})
+    check_writable({"--json": json_, "--picture": picture}, (source, correct, incorrect, distances))
     sources = read_lines(source, invalid)
     if not sources:
         raise BothendsError(f"{source}: is empty, expected a sentence in each line")

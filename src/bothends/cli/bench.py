@@ -75,7 +75,7 @@ def bench(
     from bothends.evaluation.bench import Plan, measure
     from bothends.evaluation.bench_contestants import Synthetic, Wishes, gather
     from bothends.evaluation.bench_machine import this_machine
-    from bothends.evaluation.bench_report import bleu_metric, make_report
+    from bothends.evaluation.bench_report import make_report
     from bothends.evaluation.bench_table import print_report
     from bothends.evaluation.peers import choose_peers
 
@@ -100,8 +100,6 @@ def bench(
         seed=seed,
     )
     # Whatever would fail after minutes of measuring is asked for now.
-    if reference is not None:
-        bleu_metric()
     check_writable({"--json": json_, "--picture": picture}, (source, reference))
 
     def tell(message: str) -> None:

@@ -108,6 +108,7 @@ def evaluate(
         for path in hypotheses
     ]
     systems = []
+    lines = None
     if source is not None:
         lines = read_aligned(source, reference, len(references), invalid)
         options = TranslationOptions(beam=beam, length_penalty=length_penalty, deduplicate=dedup)
@@ -122,7 +123,7 @@ def evaluate(
             if outputs:
                 outputs[number].write_text("".join(f"{text}\n" for text in texts), "utf-8")
     evaluation = score_systems(
-        [*systems, *finished], str(reference), references, chosen, bootstrap, seed
+        [*systems, *finished], str(reference), references, chosen, bootstrap, seed, lines
     )
     from bothends.evaluation.evaluate_report import draw_evaluation, legend, tables
 

@@ -67,7 +67,9 @@ def lengths(
 
     if not model and not hypothesis:
         raise UsageError("nothing to measure: give --model DIR, or --hypothesis FILE")
-    check_writable({"--json": json_, "--picture": picture})
+    check_writable(
+        {"--json": json_, "--picture": picture}, (source, reference, *(hypothesis or []))
+    )
     chosen = choose_metrics(metric, tokenizer or default_tokenizer(model or []))
     if len(chosen) > 1:
         raise UsageError(f"--metric {metric}: expected one")

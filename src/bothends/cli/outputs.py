@@ -12,17 +12,26 @@ from bothends.errors import BothendsError
 def check_writable(
     outputs: Mapping[str, Path | Iterable[Path] | None], inputs: Iterable[Path | None] = ()
 ) -> None:
-    """Complain about an output, by its option, that cannot be written or would replace an input."""
+    """Complain about an output, by its option, that cannot be written or would replace an input, or
+    another output."""
     read = {path.resolve() for path in inputs if path is not None}
+    written: set[Path] = set()
     for option, given in outputs.items():
         paths = [given] if isinstance(given, Path) else given or ()
         for path in paths:
             if path.is_dir():
                 raise BothendsError(f"{option} {path}: is a directory, expected a file to write")
-            if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+            if path.exists():
+                if not os.access(path, os.W_OK):
+                    raise BothendsError(f"{option} {path}: may not be written to")
+            elif not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
                 raise BothendsError(f"{option} {path}: {path.parent} is no directory to write to")
             if path.resolve() in read:
                 raise BothendsError(f"{option} {path}: would replace what is read from it")
+            if path.is_file() or not path.exists():  # a device takes any number of outputs
+                if path.resolve() in written:
+                    raise BothendsError(f"{option} {path}: is another output already")
+                written.add(path.resolve())
     picture = outputs.get("--picture")
     if isinstance(picture, Path):
         from bothends.evaluation.plots import check_picture

@@ -43,7 +43,7 @@ def pmi(
     from bothends.progress import progress
     from bothends.translator import Translator
 
-    check_writable({"--json": json_})
+    check_writable({"--json": json_}, (source, target))
     sources = read_lines(source, invalid)
     if not sources:
         raise BothendsError(f"{source}: is empty, expected a sentence in each line")

@@ -23,6 +23,7 @@ from bothends.evaluation.bench_synthetic import (
 from bothends.evaluation.bench_systems import Bothends, Label
 from bothends.evaluation.bench_workload import RandomIds, Text, Workload, read_pairs
 from bothends.evaluation.peers import Peers, PeerSource, make_peers
+from bothends.metrics import bleu, tokenizer_for
 from bothends.model.config import ModelConfig
 from bothends.model.directory import Description, read_description, write_description
 from bothends.order import GenerationOrder
@@ -122,7 +123,12 @@ def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contest
             workload = _random_ids("random-ids", config, wishes, never_ends=False)
         else:
             vocabularies = Vocabularies.load(directory, config.special)
-            workload = Text(wishes.source.name, pairs.lines, vocabularies, pairs.references)
+            tokenizer = tokenizer_for(description.target_language)
+            if pairs.references is not None:
+                bleu(tokenizer)  # what it wants and is not installed is named before the work
+            workload = Text(
+                wishes.source.name, pairs.lines, vocabularies, pairs.references, tokenizer
+            )
         label = Label("models", name, str(order), "onnx", load(1).precision)
         yield Contestant(Bothends(label, order, config.special, load), workload, config)
         if peers_wait and order == GenerationOrder():

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from bothends.errors import BothendsError
 from bothends.evaluation.bench import Case, Measurement
 from bothends.evaluation.bench_machine import Machine, step_bytes
 from bothends.evaluation.bench_systems import Threads
 from bothends.evaluation.bench_workload import Text
+from bothends.metrics import bleu
 
 #: The share of its time for which a thread has a processor on a machine that is quiet.
 QUIET = 0.95
@@ -242,15 +242,5 @@ def _bleu(case: Case) -> tuple[float | None, str | None]:
     workload = case.contestant.workload
     if not isinstance(workload, Text) or workload.references is None:
         return None, None
-    metric = bleu_metric()
-    score = metric.corpus_score(case.turns[-1].lines, [list(workload.references)])
-    return float(score.score), str(metric.get_signature())
-
-
-def bleu_metric() -> Any:
-    """sacrebleu's BLEU, or a line about how to get it."""
-    try:
-        from sacrebleu.metrics import BLEU
-    except ImportError:
-        raise BothendsError("--reference needs sacrebleu: pip install 'bothends[eval]'") from None
-    return BLEU()
+    metric = bleu(workload.tokenizer)
+    return metric.of(case.turns[-1].lines, workload.references), metric.signature

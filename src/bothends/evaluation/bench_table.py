@@ -37,14 +37,18 @@ def legend(report: Report) -> Iterator[str]:
         "All at the same batch size, paired round by round; - where the baseline is not in the run."
     )
     floors = {
-        (row.family, row.precision): row.floor for row in report.rows if row.floor is not None
+        (row.family, row.precision, row.floor.megabytes): row.floor
+        for row in report.rows
+        if row.floor is not None
     }
-    for (family, precision), floor in floors.items():
+    for (family, precision, _), floor in floors.items():
         yield (
             f"floor of a {family} {precision} step: {floor.megabytes:.1f} MB of weights at "
             f"{floor.gigabytes_per_second:.1f} GB/s, read by one thread from a working set of that "
             f"size: {_number(floor.milliseconds)} ms."
         )
+    for signature in dict.fromkeys(filter(None, (row.bleu_signature for row in report.rows))):
+        yield f"BLEU: {signature}"
     yield from report.notes
     packages = ", ".join(f"{name} {found}" for name, found in machine.packages.items())
     yield (

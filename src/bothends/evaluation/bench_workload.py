@@ -12,6 +12,7 @@ import numpy as np
 from bothends.corpus import read_lines
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.bench_systems import Outcome, Request
+from bothends.metrics import DEFAULT_TOKENIZER
 from bothends.order import IntArray
 from bothends.translation import TranslationOptions
 from bothends.vocabulary import Vocabularies
@@ -54,6 +55,8 @@ class Text:
     lines: Sequence[str]
     vocabularies: Vocabularies
     references: Sequence[str] | None = None
+    #: sacreBLEU's, for the language of the translations
+    tokenizer: str = DEFAULT_TOKENIZER
 
     def batches(self, size: int) -> list[slice]:
         """All lines; the last batch takes what is left."""

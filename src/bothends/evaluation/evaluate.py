@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from bothends import __version__
-from bothends.evaluation.significance import Comparison, Interval, compare, resample
+from bothends.evaluation.significance import (
+    Comparison,
+    Interval,
+    compare,
+    resample,
+    sum_by_text,
+)
 from bothends.metrics import Metric
 
 
@@ -46,6 +52,8 @@ class Evaluation:
 
     reference: str
     lines: int
+    #: what the bootstrap draws: lines, or texts that have several references
+    texts: int
     samples: int
     seed: int
     metrics: tuple[Metric, ...]
@@ -57,6 +65,7 @@ class Evaluation:
             "bothends": __version__,
             "reference": self.reference,
             "lines": self.lines,
+            "texts": self.texts,
             "bootstrap": {"samples": self.samples, "seed": self.seed} if self.samples else None,
             "signatures": {metric.name: metric.signature for metric in self.metrics},
             "systems": [asdict(result) for result in self.results],
@@ -70,15 +79,24 @@ def evaluate(
     metrics: Sequence[Metric],
     samples: int = 1000,
     seed: int = 0,
+    sources: Sequence[str] | None = None,
 ) -> Evaluation:
-    """Score systems on the lines of `reference`; without bootstrap if `samples` is 0."""
+    """Score systems on the lines of `reference`; without bootstrap if `samples` is 0.
+
+    Where `sources` are given, lines in a row that have one source are references of one text.
+    """
+    texts = len(references)
     figures: list[dict[str, Figure]] = [{} for _ in systems]
     for metric in metrics:
-        # Side by side, so that all systems are summed over the same samples: (S, K) -> (S, N * K)
         statistics = [metric.statistics(system.lines, references) for system in systems]
         scores = [float(metric.score(each.sum(axis=0))) for each in statistics]
+        # Side by side, so that all systems are summed over the same samples: (S, K) -> (S, N * K)
+        drawn = np.hstack(statistics)
+        if sources is not None:
+            drawn = sum_by_text(drawn, sources)
+            texts = len(drawn)
         # Seeded for each metric: its figures do not depend on which others were asked for.
-        sums = np.split(resample(np.hstack(statistics), samples, seed), len(systems), axis=1)
+        sums = np.split(resample(drawn, samples, seed), len(systems), axis=1)
         sampled = [metric.score(each) for each in sums] if samples else []
         for number, score in enumerate(scores):
             interval = Interval.of(sampled[number]) if samples else None
@@ -90,4 +108,6 @@ def evaluate(
         Result(system.name, system.origin, found)
         for system, found in zip(systems, figures, strict=True)
     ]
-    return Evaluation(reference, len(references), samples, seed, tuple(metrics), tuple(results))
+    return Evaluation(
+        reference, len(references), texts, samples, seed, tuple(metrics), tuple(results)
+    )

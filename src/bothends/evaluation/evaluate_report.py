@@ -36,6 +36,10 @@ def legend(evaluation: Evaluation) -> Iterator[str]:
         if len(evaluation.results) > 1:
             text += "; difference (95% interval) p-value, two-sided, of a paired bootstrap"
         yield f"{text}; {evaluation.samples:,} samples, seed {evaluation.seed}."
+        if evaluation.texts < evaluation.lines:
+            yield (
+                f"{evaluation.texts:,} texts, some with several references: samples are of texts."
+            )
     for metric in evaluation.metrics:
         best = {True: "higher is better", False: "lower is better", None: "100 is the reference's"}
         yield f"{metric.title}: {best[metric.higher_is_better]}; {metric.signature}"

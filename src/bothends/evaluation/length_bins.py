@@ -132,7 +132,8 @@ def by_length(
             for each in systems
         ]
         texts = [references[index] for index in indices]
-        evaluation = evaluate(chosen, "", texts, [metric], samples, seed)
+        lines = [sources[index] for index in indices]
+        evaluation = evaluate(chosen, "", texts, [metric], samples, seed, lines)
         cells = []
         for system, result in zip(systems, evaluation.results, strict=True):
             figure = result.figures[metric.name]

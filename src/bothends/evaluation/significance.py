@@ -3,10 +3,14 @@
 A test set is one sample of the text that a system may meet. Drawing as many sentences from it, with
 replacement, gives another; the spread of a score over many such samples is its uncertainty. All
 systems are scored on the same samples, so what makes a sample hard or easy cancels in differences.
+
+Some test sets have several references of one text, line after line with the same source. What is
+drawn then is the text: its lines depend on each other, and would make intervals too narrow.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +53,16 @@ def resample(statistics: Numbers, samples: int, seed: int) -> Numbers:
         drawn = generator.integers(sentences, size=sentences)
         row[:] = np.bincount(drawn, minlength=sentences) @ statistics
     return sums
+
+
+def sum_by_text(statistics: Numbers, sources: Sequence[str]) -> Numbers:
+    """The statistics of whole texts, `(S, K) -> (T, K)`: lines in a row that have one source."""
+    begins = [
+        number
+        for number, source in enumerate(sources)
+        if number == 0 or source != sources[number - 1]
+    ]
+    return np.add.reduceat(statistics, begins, axis=0)
 
 
 def compare(difference: float, differences: Numbers) -> Comparison:
