@@ -16,7 +16,7 @@ from bothends.evaluation.bench_table import Table as Cells
 from bothends.evaluation.pmi import analyse
 from columns import NOT_RUN
 from figures import Place, draw_accuracies
-from results import load_agreement, load_result, load_speed, read_json
+from results import load_agreement, load_lengths, load_result, load_speed
 from speed import lengths_of
 from table_file import Table, tasks_of
 
@@ -103,7 +103,7 @@ def lengths(table: Table, place: Place, pages: Path) -> Iterator[str]:
     for task in tasks_of(table):
         path = lengths_of(table, task)
         yield "## By length of the source"
-        found = read_json(path)
+        found = load_lengths(table, task)
         if found is None:
             yield f"{NOT_RUN}: `python experiments/run.py {table.name} --speed`"
             continue
@@ -132,12 +132,14 @@ def lengths(table: Table, place: Place, pages: Path) -> Iterator[str]:
 
 def agreement(table: Table, place: Place, pages: Path) -> Iterator[str]:
     """Accuracy on contrastive pairs by distance, for every model that was run."""
-    found = []
+    found, missing = [], []
     for model in table.models():
         if measured := load_agreement(model):
             (system,) = measured["systems"]
             name = {"raw": "", "distilled": "distilled"}[model.data]
             found.append(Accuracies.from_json({**system, "name": name}))
+        else:
+            missing.append(f"`{model.name}`")
     yield "## Agreement of subject and verb"
     if not found:
         yield NOT_RUN
@@ -149,6 +151,8 @@ def agreement(table: Table, place: Place, pages: Path) -> Iterator[str]:
         "% of contrastive pairs whose right verb is more probable, with Wilson intervals of 95 %, "
         "by words from subject to verb; distances are guessed (docs/analysis.md). 50 is chance."
     )
+    if missing:
+        yield f"{NOT_RUN}: {', '.join(missing)}"
 
 
 ANALYSES = {"pmi": mutual_information, "grid": grid, "lengths": lengths, "agreement": agreement}

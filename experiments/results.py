@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from bothends.corpus import read_lines
+from bothends.errors import BothendsError
 from bothends.evaluation.evaluate import System, evaluate
 from bothends.evaluation.metrics import choose_metrics
 from bothends.evaluation.pmi import Model as Scored
@@ -26,7 +27,7 @@ from bothends.evaluation.significance import Comparison
 from bothends.order import GenerationOrder
 from bothends.training.recipe import Recipe
 from bothends.training.run import differences
-from speed import lengths_of, report_of
+from speed import lengths_of, report_of, timed_models
 from steps import RESULT, Setting, agreement_of, is_done
 from table_file import RUNS, Model, Table, Task, tasks_of
 
@@ -104,39 +105,60 @@ def load_result(model: Model) -> Result | None:
 
 def load_agreement(model: Model) -> dict[str, Any] | None:
     """Accuracy on contrastive pairs, if it was measured."""
-    return read_json(agreement_of(model)) if load_result(model) else None
+    return _measured(agreement_of(model), [model]) if load_result(model) else None
 
 
 @cache
 def compare(result: Result, baseline: Result, setting: Setting) -> Comparison:
     """The difference of two models in the metric of their task, by a paired bootstrap."""
-    task = result.model.task
-    references = list(read_lines(task.file("test", "target")))
-    systems = [System(each.model.name, "", each.lines(setting)) for each in (baseline, result)]
+    task, both = result.model.task, (baseline, result)
+    source, target = task.file("test", "source"), task.file("test", "target")
+    sources, references = list(read_lines(source)), list(read_lines(target))
+    if len({len(sources), len(references), *(len(each.lines(setting)) for each in both)}) > 1:
+        raise BothendsError(f"{target}: {len(references)} lines, {result.model.name} wrote others")
+    systems = [System(each.model.name, "", each.lines(setting)) for each in both]
     (metric,) = choose_metrics(task.metric, task.tokenizer)
-    found = evaluate(systems, "", references, [metric]).results[1].figures[metric.name].against
-    assert found is not None, "only the first system is compared with none"
-    return found
+    evaluation = evaluate(systems, "", references, [metric], sources=sources)
+    figures = [found.figures[metric.name] for found in evaluation.results]
+    for each, figure in zip(both, figures, strict=True):
+        stored = each.figure(metric.name, setting).score
+        if not math.isclose(figure.score, stored, abs_tol=1e-6):
+            raise BothendsError(
+                f"{target}: {metric.title} of {each.model.name} is {figure.score:.2f}, but was "
+                f"{stored:.2f} when it was judged: these are other references, or words"
+            )
+    assert figures[1].against is not None, "only the first system is compared with none"
+    return figures[1].against
 
 
 def load_speed(table: Table, task: Task) -> dict[str, Any] | None:
     """The benchmark of a table's models on a task, if there was one."""
-    return read_json(report_of(table, task))
+    timed = [] if table.synthetic else timed_models(table, task)
+    return _measured(report_of(table, task), timed)
+
+
+def load_lengths(table: Table, task: Task) -> dict[str, Any] | None:
+    """Quality and speed by length, if they were measured."""
+    return _measured(lengths_of(table, task), timed_models(table, task))
 
 
 def load_training_speed() -> dict[str, float]:
     """Target tokens a second by order, over those of 1x1, if they were measured."""
-    found = read_json(TRAINING_SPEED) or {}
+    found = _measured(TRAINING_SPEED, []) or {}
     return {"1x1": 1.0, **found["orders_over_1x1"]} if found else {}
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
-    """A file of the runs, or what was kept of it."""
-    for each in (path, kept(path)):
-        if each.exists():
-            content: dict[str, Any] = json.loads(each.read_bytes())
-            return content
-    return None
+def _measured(path: Path, models: Sequence[Model]) -> dict[str, Any] | None:
+    """What the runs have measured of these models, or what was kept of it.
+
+    That is of other weights, and not shown, as soon as one of the models was trained here.
+    """
+    if not path.exists():
+        path = kept(path)
+        if not path.exists() or any(map(is_done, models)):
+            return None
+    content: dict[str, Any] = json.loads(path.read_bytes())
+    return content
 
 
 def kept(path: Path) -> Path:

@@ -34,9 +34,11 @@ def jobs_of(tables: Sequence[Table], rounds: int) -> list[Job]:
             if table.synthetic:
                 jobs.append(_bench_synthetic(table, table.synthetic, task, rounds))
                 continue
-            models = [model for model in timed_models(table, task) if is_done(model)]
-            # Without the plain Transformer there is nothing to compare with.
-            if any(model.order == "1x1" for model in models):
+            timed = timed_models(table, task)
+            models = [model for model in timed if is_done(model)]
+            plain = next((model for model in timed if model.order == "1x1"), None)
+            # Speed-ups are against the table's plain Transformer, and no other in its place.
+            if plain in models and len(models) > 1:
                 jobs.append(_bench(table, task, models, rounds))
                 if "lengths" in table.analyses:
                     jobs.append(_lengths(table, task, models))

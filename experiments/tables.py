@@ -96,6 +96,8 @@ def _facts(table: Table) -> Iterator[str]:
         yield "Not run: " + ", ".join(f"`{model.name}`" for model in missing)
     else:
         yield f"All {len(models)} models were run, by `{command}`"
+    if len({_precision(result) for result in results}) > 1:
+        yield "Not all were trained in the same precision, which is worth as much as another seed."
     for signature in dict.fromkeys(line for result in results for line in result.signatures()):
         yield f"`{signature}`"
     for result in results:
@@ -107,11 +109,15 @@ def _facts(table: Table) -> Iterator[str]:
 
 def _budget(result: Result) -> str:
     training = result.content["training"]
-    precision = training.get("precision", "auto").replace("auto", "float32")
     return (
         f"{training['updates']:,} updates, {training['target_tokens'] / 1e6:.1f} million target "
-        f"tokens, trained in {precision}, commit {(training['commit'] or 'unknown')[:7]}"
+        f"tokens, trained in {_precision(result)}, commit {(training['commit'] or 'unknown')[:7]}"
     )
+
+
+def _precision(result: Result) -> str:
+    """That of the products of its training; by itself, a CPU takes float32."""
+    return str(result.content["training"].get("precision", "auto")).replace("auto", "float32")
 
 
 def _evaluation(result: Result) -> str:

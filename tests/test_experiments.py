@@ -398,9 +398,19 @@ def test_a_stopped_reproduction_goes_on(folder: Path) -> None:
 REFERENCES = ["a b c d e f", "g h i j k l", "m n o p q r", "s t u v w x"]
 
 
-def pretend(model: Any, bleu: float, lines: list[str], logprob: float = -1.0) -> None:
-    """Store the results of a model as if it had been trained."""
-    run = model.run
+def write_test_set() -> None:
+    """A test set that `pretend` translates."""
+    write_lines(Path("text/toy/test.in"), list("abcd"))
+    write_lines(Path("text/toy/test.out"), REFERENCES)
+
+
+def pretend(model: Any, wrong: int = 0, logprob: float = -1.0) -> None:
+    """Store the results of a model as if it had been trained, and got some lines quite wrong.
+
+    Each of them costs a quarter of the n-grams of any length, and so of BLEU.
+    """
+    run, bleu = model.run, 100.0 - 25 * wrong
+    lines = ["1 2 3 4 5 6" if number < wrong else line for number, line in enumerate(REFERENCES)]
     (run / "checkpoints" / "update-00000006").mkdir(parents=True)
     (run / "recipe.yaml").write_text(yaml.safe_dump(model.recipe().dump()))
     metric = {
@@ -452,7 +462,7 @@ def pretend_speed(table: Any, **milliseconds: float) -> None:
 
 
 def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
-    write_lines(Path("text/toy/test.out"), REFERENCES)
+    write_test_set()
     rows: list[dict[str, Any]] = [
         {"name": "plain", "order": "1x1", "seeds": [1, 2], "paper": {4: {"raw": 26.9}}},
         {"name": "ends", "order": "2x1"},
@@ -470,11 +480,10 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
     )
     table = table_file.load_table(path)
     first, second, ends, _, parallel = table.models()
-    pretend(first, 40, REFERENCES)
-    pretend(second, 41, REFERENCES)
-    pretend(ends, 38, REFERENCES)
-    # Half of the lines, and so of each n-gram, is wrong: BLEU 50 against 100.
-    pretend(parallel, 30, [*REFERENCES[:2], "1 2 3 4 5 6", "7 8 9 10 11 12"], logprob=-1.5)
+    pretend(first, wrong=1)
+    pretend(second)
+    pretend(ends, wrong=1)
+    pretend(parallel, wrong=3, logprob=-1.5)
     pretend_speed(table, **{"tiny-1x1": 20.0, "tiny-2x1": 10.0})
     rows[0]["seeds"] = [1]
     write_yaml(str(path), {**yaml.safe_load(path.read_text()), "rows": rows})
@@ -486,7 +495,7 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
         if line.startswith("| ")
     }
     assert cells["ends"] == [
-        "`2x1`", "38.0 (37.0 to 39.0)", "38.0", "-", "38.0", "-", "2.72", "10.0", "2.50x", "-", "-"
+        "`2x1`", "75.0 (74.0 to 76.0)", "75.0", "-", "75.0", "-", "2.72", "10.0", "2.50x", "-", "-"
     ]  # fmt: skip
     missing = "not run"
     assert cells["four"] == ["`2x2`", *[missing] * 4, "-", *[missing] * 3, "23.0", "3.31"]
@@ -514,7 +523,7 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
 def test_a_kept_result_is_one_of_the_same_recipe(folder: Path) -> None:
     plain, ends = load()
     for model in (plain, ends):
-        pretend(model, 40, REFERENCES)
+        pretend(model)
     results.keep([table_file.load_table(Path("tables/toy.yaml"))])
     shutil.rmtree("runs")
     assert results.load_result(plain)
@@ -532,7 +541,7 @@ def test_what_was_kept_is_not_trained_again_if_only_the_missing_is_wanted(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain, ends = load()
-    pretend(ends, 40, REFERENCES)
+    pretend(ends)
     results.keep([table_file.load_table(Path("tables/toy.yaml"))])
     shutil.rmtree("runs")
     found: list[str] = []
@@ -595,26 +604,24 @@ def test_a_model_that_was_trained_on_is_not_done(folder: Path) -> None:
 
 
 def test_seeds_are_averaged(folder: Path) -> None:
-    write_lines(Path("text/toy/test.out"), REFERENCES)
+    write_test_set()
     rows = [
         {"name": "plain", "order": "1x1", "seeds": [1, 2]},
         {"name": "ends", "order": "2x1", "seeds": [1, 2]},
     ]
     path = write_table(rows, baseline="plain", columns=["raw", "seeds", "raw_difference"])
-    half = [*REFERENCES[:2], "1 2 3 4 5 6", "7 8 9 10 11 12"]
-    models = table_file.load_table(path).models()
-    for model, bleu in zip(models, (40, 43, 38), strict=False):
-        pretend(model, bleu, REFERENCES if model.order == "1x1" else half)
+    for model, wrong in zip(table_file.load_table(path).models(), (0, 1, 2), strict=False):
+        pretend(model, wrong)
     cells = tables.cells_of(table_file.load_table(path))
     assert cells.lines == (
-        ("plain", "41.5 (40.0 to 43.0)", "40.0, 43.0", "-"),
+        ("plain", "87.5 (75.0 to 100.0)", "100.0, 75.0", "-"),
         # the second seed was not run
-        ("ends", "38.0 (one seed)", "38.0, not run", "-50.0 (one seed)"),
+        ("ends", "50.0 (one seed)", "50.0, not run", "-50.0 (one seed)"),
     )
 
 
 def test_students_of_several_tasks_are_compared_with_their_own_teachers(folder: Path) -> None:
-    write_lines(Path("text/toy/test.out"), REFERENCES)
+    write_test_set()
     write_yaml("tasks/other.yaml", TASK)
     rows: list[dict[str, Any]] = [
         {"name": "other plain", "order": "1x2", "task": "other", "data": ["raw"]},
@@ -622,15 +629,61 @@ def test_students_of_several_tasks_are_compared_with_their_own_teachers(folder: 
         {"name": "ends", "order": "2x1"},
     ]
     path = write_table(rows, data=["distilled"], columns=["distilled_from_raw"])
-    half = [*REFERENCES[:2], "1 2 3 4 5 6", "7 8 9 10 11 12"]
     other, plain, student, ends = table_file.load_table(path).models()
-    pretend(other, 50, ["1 2 3 4 5 6"] * 4)
-    pretend(plain, 50, REFERENCES)
-    pretend(student, 50, half)
-    pretend(ends, 50, REFERENCES)
+    for model, wrong in ((other, 3), (plain, 0), (student, 2), (ends, 0)):
+        pretend(model, wrong)
     cells = tables.cells_of(table_file.load_table(path))
     differences = [difference.partition(" ")[0] for _, difference in cells.lines]
     assert differences == ["-", "-50.0", "+0.0"]
+
+
+def test_models_are_compared_on_the_references_they_were_judged_by(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_table(
+        [{"name": "plain", "order": "1x1"}, {"name": "ends", "order": "2x1"}],
+        baseline="plain",
+        columns=["raw_difference"],
+    )
+    for model in load():
+        pretend(model)
+    arguments = [str(path), "--output", "pages", "--figures", "pictures"]
+    for references, message in (
+        (REFERENCES[:3], "3 lines, tiny-2x1 wrote others"),
+        (REFERENCES[::-1], "BLEU of tiny-1x1 is 0.00, but was 100.00 when it was judged"),
+    ):
+        write_test_set()
+        write_lines(Path("text/toy/test.out"), references)
+        assert tables.main(arguments) == 1
+        assert message in capsys.readouterr().err
+    write_test_set()
+    assert tables.main(arguments) == 0
+
+
+def test_times_of_other_weights_are_not_shown(folder: Path) -> None:
+    table = table_file.load_table(Path("tables/toy.yaml"))
+    pretend_speed(table, **{"tiny-1x1": 20.0, "tiny-2x1": 10.0})
+    results.keep([table])
+    shutil.rmtree("runs")
+    line = columns.Line(table, table.rows[1], 4)
+    assert line.speed()["milliseconds"]["median"] == 10
+    pretend(load()[0])
+    assert line.speed() is None
+
+
+def test_a_table_is_timed_against_its_own_baseline(folder: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"name": "plain", "order": "1x1"},
+        {"name": "shallow", "order": "1x1", "settings": {"model.decoder_layers": 1}},
+        {"name": "ends", "order": "2x1"},
+    ]
+    table = table_file.load_table(write_table(rows))
+    plain, shallow, ends = table.models()
+    for model in (shallow, ends):
+        pretend(model)
+    assert not speed.jobs_of([table], rounds=1)
+    pretend(plain)
+    assert len(speed.jobs_of([table], rounds=1)) == 1
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 120) -> Any:
