@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ import pytest
 import bothends.box
 from bothends import BothendsError, Translation, TranslationOptions, Translator, UsageError
 from bothends.model.directory import CONFIG, DECODER, ENCODER, VOCABULARY, WEIGHTS
+from bothends.order import IntArray
 from bothends.scoring import force_scores
+from bothends.translation import EMPTY
 from bothends.vocabulary import VocabularyOptions, train_vocabulary
 from tiny_model import sentences, tiny_model
 
@@ -115,6 +118,27 @@ class TestTranslate:
         (translation,) = translator.translate([line], n_best=3)
         assert translation.text == ""
         assert (translation.steps, translation.tokens, translation.logprob) == (0, (), 0.0)
+
+    def test_equal_lines_are_translated_once(
+        self, translator: Translator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first, second, third = sentences(3, seed=2)
+        expected = translator.translate([first, second, third])
+        engine = Translator.load(tiny_model(), threads=1)._engine
+        encode, asked = engine.encode, 0
+
+        def count(source: IntArray) -> Any:
+            nonlocal asked
+            asked += len(source)
+            return encode(source)
+
+        monkeypatch.setattr(engine, "encode", count)
+        monkeypatch.setattr(translator, "_engine", engine)
+        found = translator.translate([second, first, "", second, f" {second} ", third, first])
+        same(
+            found, [expected[number] if number >= 0 else EMPTY for number in (1, 0, -1, 1, 1, 2, 0)]
+        )
+        assert asked == 3
 
     def test_no_lines(self, translator: Translator) -> None:
         assert translator.translate([]) == []

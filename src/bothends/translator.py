@@ -177,9 +177,15 @@ class Translator:
         self, options: TranslationOptions, lines: Sequence[str]
     ) -> list[Place[Translation]]:
         encoded = self.vocabularies.source.encode(lines, self.threads)
-        # What is left of a line in the vocabulary may be nothing even where it has characters.
-        work = [index for index, line in enumerate(lines) if line.strip() and encoded[index]]
-        sources = [encoded[index] for index in work]
+        # Lines that are the same to the model are translated once: lists and logs are full of them.
+        numbers: dict[tuple[int, ...], int] = {}
+        work = {
+            index: numbers.setdefault(tuple(encoded[index]), len(numbers))
+            for index, line in enumerate(lines)
+            # What is left of a line in the vocabulary may be nothing even where it has characters.
+            if line.strip() and encoded[index]
+        }
+        sources = list(numbers)
 
         def run(batch: list[int]) -> list[Translation]:
             return self._translate_batch(options, [sources[index] for index in batch])
@@ -189,8 +195,8 @@ class Translator:
         nothing: Future[list[Translation]] = Future()
         nothing.set_result([EMPTY])
         places = [Place(nothing, 0)] * len(lines)
-        for index, place in zip(work, submitted, strict=True):
-            places[index] = place
+        for index, number in work.items():
+            places[index] = submitted[number]
         return places
 
     def _translate_batch(
