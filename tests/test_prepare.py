@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from bothends.cli import run
+from bothends.locking import locked
 from bothends.progress import progress
 from bothends.shards import PreparedCorpus
 from bothends.vocabulary import Vocabulary
@@ -207,16 +208,22 @@ def test_a_large_text_is_sampled_for_the_vocabulary(
         ("--vocabulary-size 50000", 1, "vocabulary size 50000 is too large for this text"),
         ("--vocabulary-size 100", 1, "vocabulary size 100 is too small"),
         ("--vocabulary-size 0", 2, "vocabulary size 0: four entries are special, use more"),
+        ("--vocabulary-size 5000000000", 2, "vocabulary size 5000000000: use fewer entries"),
         ("--vocabulary nowhere", 1, "nowhere: no such vocabulary"),
         ("--vocabulary .", 1, ".: no vocabulary, expected sentencepiece.model or"),
         ("--vocabulary latin1", 1, "latin1: damaged, or not a SentencePiece model"),
         ("--vocabulary x --vocabulary-size 9", 2, "--vocabulary names a trained one: leave out"),
         ("--vocabulary x --separate-vocabularies", 2, "--vocabulary names a trained one"),
+        (
+            "--vocabulary x --normalisation identity --no-byte-fallback",
+            2,
+            "leave out --byte-fallback, --normalisation",
+        ),
         ("--character-coverage 2", 2, "character coverage 2: expected 0.9 to 1"),
         ("--normalisation nfd", 2, "unknown normalisation 'nfd'; known: nmt_nfkc, nfkc, identity"),
         ("--max-length -3", 2, "maximum length -3: expected tokens, or 0 for none"),
         ("--max-ratio 0.5", 2, "maximum ratio 0.5: expected 1 or more, or 0 for none"),
-        ("--output train.en/corpus", 1, "train.en/corpus.partial: cannot be written: Not a dir"),
+        ("--output train.en/corpus", 1, "train.en/corpus: cannot be written: File exists"),
         ("--output train.en", 1, "train.en: exists and is not a prepared corpus; choose another"),
         ("--output . --overwrite", 1, ".: exists and is not a prepared corpus; choose another"),
         ("--surce train.en", 2, "No such option: --surce"),
@@ -259,8 +266,36 @@ def test_a_prepared_corpus_is_replaced_on_request_only(
     assert _contents(data / "corpus") == before
     assert prepare("--overwrite", "--vocabulary-size", "300") == 0
     assert PreparedCorpus.open(Path("corpus")).manifest.vocabulary.source_size == 300
-    assert not Path("corpus.partial").exists()
-    assert not Path("corpus.replaced").exists()
+    assert not Path(".corpus.partial").exists()
+    assert not Path(".corpus.replaced").exists()
+
+
+@pytest.mark.parametrize("what", ["distilled", "with a note"])
+def test_what_prepare_has_not_written_is_not_overwritten(
+    data: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    if what == "distilled":  # a directory with a manifest of another kind
+        (data / "corpus").mkdir()
+        (data / "corpus/manifest.json").write_text('{"format_version": 1, "teacher": {}}\n')
+        (data / "corpus/train.target").write_text("hours of work\n")
+    else:
+        assert prepare(*SMALL) == 0
+        (data / "corpus/note").write_text("mine\n")
+    (data / "corpus.partial").mkdir()
+    (data / "corpus.partial/thesis").write_text("mine, too\n")
+    before = _contents(data / "corpus")
+    capsys.readouterr()
+    assert prepare(*SMALL, "--overwrite") == 1
+    assert "choose another name" in capsys.readouterr().err
+    assert _contents(data / "corpus") == before
+    assert (data / "corpus.partial/thesis").exists()
+
+
+def test_two_at_once_are_kept_apart(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with locked(data / ".corpus.lock", "taken"):
+        assert prepare(*SMALL) == 1
+    assert "corpus: another prepare is writing it" in capsys.readouterr().err
+    assert prepare(*SMALL) == 0
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -277,7 +312,7 @@ def test_killed(data: Path, how: signal.Signals) -> None:
         # A suite in the background of a shell hands on that Ctrl-C is to be ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    while not Path("corpus.partial/train.tokens.000").exists():
+    while not Path(".corpus.partial/train.tokens.000").exists():
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(how)
@@ -286,12 +321,12 @@ def test_killed(data: Path, how: signal.Signals) -> None:
     assert "Traceback" not in complaint
     assert not Path("corpus").exists()
     if how == signal.SIGINT:
-        assert not Path("corpus.partial").exists()
+        assert not Path(".corpus.partial").exists()
 
     write_lines(data / "train.en", make_sentences(400, 1))
     write_lines(data / "train.de", make_sentences(400, 2))
     assert prepare(*SMALL) == 0, "what is left of a killed run is in nobody's way"
-    assert not Path("corpus.partial").exists()
+    assert not Path(".corpus.partial").exists()
 
 
 class _Terminal(io.StringIO):

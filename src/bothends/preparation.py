@@ -21,6 +21,7 @@ from bothends import __version__
 from bothends.corpus import FilterReport, Filters, Reason, SeenPairs, read_pairs
 from bothends.encoding import CorpusEncoder
 from bothends.errors import BothendsError, UsageError
+from bothends.locking import locked
 from bothends.model.directory import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 from bothends.progress import progress
 from bothends.sampling import PairSample, affordable
@@ -35,6 +36,7 @@ from bothends.shards import (
     SplitRecord,
     TokenType,
     VocabularyRecord,
+    read_manifest,
     token_type,
     write_manifest,
 )
@@ -251,29 +253,47 @@ def _provenance(options: Preparation) -> dict[str, Any]:
 def _complete_or_nothing(output: Path, overwrite: bool) -> Iterator[Path]:
     """A directory to write to, which gets the name `output` only if all goes well.
 
-    It is `output` with `.partial` appended; what a killed run left there is removed by the next.
+    Until then it has a hidden name; what a killed run left there is removed by the next.
     """
-    complete = (output / MANIFEST).is_file()
-    if complete and not overwrite:
-        raise BothendsError(f"{output}: holds a prepared corpus already; --overwrite replaces it")
-    if output.exists() and not complete and not (output.is_dir() and not any(output.iterdir())):
-        # Whatever it is, it is not ours to delete, not even with --overwrite.
-        raise BothendsError(f"{output}: exists and is not a prepared corpus; choose another name")
-    output = output.resolve()
-    partial = output.with_name(f"{output.name}.partial")
+    exists = output.exists() and not (output.is_dir() and not any(output.iterdir()))
+    if exists:
+        _check_ours(output)
+        if not overwrite:
+            raise BothendsError(
+                f"{output}: holds a prepared corpus already; --overwrite replaces it"
+            )
+    name, output = output, output.resolve()
+    partial = output.with_name(f".{output.name}.partial")
+    replaced = output.with_name(f".{output.name}.replaced")
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        yield partial
-        if complete:
-            replaced = output.with_name(f"{output.name}.replaced")
-            shutil.rmtree(replaced, ignore_errors=True)
-            os.rename(output, replaced)
-            os.rename(partial, output)
-            shutil.rmtree(replaced, ignore_errors=True)
-        else:
-            os.rename(partial, output)
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        with locked(partial.with_suffix(".lock"), f"{name}: another prepare is writing it"):
+            try:
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                yield partial
+                if exists:
+                    shutil.rmtree(replaced, ignore_errors=True)
+                    os.rename(output, replaced)
+                os.rename(partial, output)
+                shutil.rmtree(replaced, ignore_errors=True)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.with_suffix(".lock").unlink(missing_ok=True)
     except OSError as error:
-        raise BothendsError(f"{partial}: cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        raise BothendsError(f"{name}: cannot be written: {error.strerror or error}") from None
+
+
+def _check_ours(output: Path) -> None:
+    """Refuse to replace what `prepare` has not written, not even if told to overwrite."""
+    try:
+        manifest = read_manifest(output)
+    except BothendsError:
+        raise BothendsError(
+            f"{output}: exists and is not a prepared corpus; choose another name"
+        ) from None
+    others = {path.name for path in output.iterdir()} - {MANIFEST, *manifest.files}
+    if others:
+        raise BothendsError(
+            f"{output}: a prepared corpus, but {min(others)} is not of it; choose another name"
+        )

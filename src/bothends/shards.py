@@ -139,7 +139,7 @@ class PreparedCorpus:
     def open(cls, directory: Path) -> PreparedCorpus:
         """Open `directory` after checking its manifest and that its files have their sizes."""
         directory = Path(directory)
-        manifest = _read_manifest(directory)
+        manifest = read_manifest(directory)
         for name, record in manifest.files.items():
             path = directory / name
             if not path.is_file():
@@ -257,7 +257,8 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
     write_atomically(directory / MANIFEST, text.encode())
 
 
-def _read_manifest(directory: Path) -> Manifest:
+def read_manifest(directory: Path) -> Manifest:
+    """What a prepared corpus says of itself, read and checked."""
     path = directory / MANIFEST
     if not directory.is_dir():
         raise BothendsError(f"{directory}: no such prepared corpus; make it with bothends prepare")

@@ -169,6 +169,8 @@ class VocabularyOptions:
     def __post_init__(self) -> None:
         if self.size < 5:
             raise UsageError(f"vocabulary size {self.size}: four entries are special, use more")
+        if self.size >= 1 << 31:  # SentencePiece counts in 32 bits
+            raise UsageError(f"vocabulary size {self.size}: use fewer entries")
         if not 0.9 <= self.character_coverage <= 1.0:
             raise UsageError(f"character coverage {self.character_coverage:g}: expected 0.9 to 1")
         if self.normalisation not in get_args(Normalisation):

@@ -14,7 +14,19 @@ if TYPE_CHECKING:
 _DEFAULT_SIZE = 32000
 
 
+#: What has no meaning with a vocabulary that is there already.
+_OF_A_NEW_VOCABULARY = (
+    "vocabulary_size",
+    "separate_vocabularies",
+    "character_coverage",
+    "byte_fallback",
+    "normalisation",
+    "vocabulary_sample",
+)
+
+
 def prepare(
+    context: typer.Context,
     source: Annotated[
         list[Path], typer.Option(metavar="FILE...", help="Source text, plain or .gz.")
     ],
@@ -79,10 +91,10 @@ def prepare(
     from bothends.preparation import prepare as prepare_corpus
     from bothends.vocabulary import VocabularyOptions
 
-    if vocabulary is not None and (vocabulary_size is not None or separate_vocabularies):
-        raise UsageError(
-            "--vocabulary names a trained one: leave out --vocabulary-size, --separate-vocabularies"
-        )
+    given = [name for name in _OF_A_NEW_VOCABULARY if _is_given(context, name)]
+    if vocabulary is not None and given:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise UsageError(f"--vocabulary names a trained one: leave out {options}")
     valid = None
     if valid_source or valid_target:
         valid = TextFiles(tuple(valid_source or ()), tuple(valid_target or ()))
@@ -107,6 +119,11 @@ def prepare(
         )
     )
     _print_report(manifest, output)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _print_report(manifest: Manifest, output: Path) -> None:

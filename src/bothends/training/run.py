@@ -18,12 +18,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 import yaml
@@ -32,6 +31,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from bothends.errors import BothendsError
+from bothends.locking import locked
 from bothends.model.directory import write_atomically
 from bothends.model.transformer import Transformer
 from bothends.training.batches import Position
@@ -112,12 +112,8 @@ class RunDirectory:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BothendsError(f"{self.path}: cannot be made ({error.strerror})") from None
-        with open(self.path / LOCK, "ab") as file:
-            if not _lock(file):
-                raise BothendsError(
-                    f"{self.path}: a training is running there; wait for it, or name another "
-                    "directory (run=DIR)"
-                )
+        running = f"{self.path}: a training is running there; wait for it, or name another "
+        with locked(self.path / LOCK, f"{running}directory (run=DIR)"):
             yield
 
     def open(self, recipe: Recipe) -> None:
@@ -220,19 +216,6 @@ class RunDirectory:
                 leaving = path.with_name(f".{path.name}.leaving")
                 os.rename(path, leaving)
                 shutil.rmtree(leaving)
-
-
-def _lock(file: BinaryIO) -> bool:
-    """Lock a file as long as it is open; False if another process has it."""
-    if sys.platform == "win32":  # which has no such locks
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _damaged(path: Path, error: Exception) -> str:
