@@ -58,6 +58,9 @@ def test_the_best_checkpoint_does_not_count_if_it_is_an_old_one(
     checkpoints = copy / "checkpoints"
     shutil.copytree(checkpoints / "update-00000003", checkpoints / "update-00000001")
     assert len(RunDirectory(copy).scheduled()) == 5
+    # Even if the run went on with more to keep, as the message says.
+    recipe = copy / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("keep: 4", "keep: 9"))
     arguments = ["average", str(copy), "--last", "5", "--output", str(tmp_path / "out")]
     status, message = error_line(arguments, capsys)
     assert status == 1

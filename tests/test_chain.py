@@ -21,6 +21,7 @@ from bothends.chain.run import Chain
 from bothends.chain.stages import stages_of
 from bothends.cli import run
 from bothends.errors import BothendsError
+from bothends.locking import locked
 from bothends.model.directory import read_description
 from bothends.training.recipe_file import load_recipe
 from command_line import error_line
@@ -268,6 +269,34 @@ def test_outputs_made_by_hand_are_taken(
     assert "runs/distilled: complete, nothing to do" in said
 
 
+def test_a_chain_with_whole_paths_is_the_same_from_another_directory(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = ("corpus.source", "corpus.target", "corpus.valid_source", "corpus.valid_target")
+    names = ("train.source", "train.target", "valid.source", "valid.target")
+    overrides = [f"{key}={workspace / name}" for key, name in zip(keys, names, strict=True)]
+    overrides += [
+        f"evaluation.{side}={workspace / 'test.source'}" for side in ("source", "reference")
+    ]
+
+    def settings() -> list[Any]:
+        chain = load_chain(
+            workspace / "chain.yaml", [f"directory={workspace / 'runs'}", *overrides]
+        )
+        return [stage.settings for stage in stages_of(chain, workspace)]
+
+    here = settings()
+    monkeypatch.chdir("/")
+    assert settings() == here
+
+
+def test_two_chains_are_kept_apart(
+    workspace: Path, in_this_process: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with locked(Path("runs/chain/.lock"), "taken"):
+        assert error_line(["chain", "chain.yaml"], capsys) == (1, "runs: a chain is running there")
+
+
 def test_half_an_output_is_not_taken(workspace: Path) -> None:
     shutil.rmtree("runs/chain")
     Path("runs/2x1-exported/config.json").unlink()
@@ -356,6 +385,18 @@ def test_a_student_may_learn_from_spliced_text(workspace: Path, in_this_process:
         (["teacher.set.ordre=2x1"], "override: unknown key 'ordre'; did you mean order?"),
         (["teacher.set.data.prepared=[a, b]"], "a chain's teacher learns of one corpus"),
         (["teacher"], "'teacher': expected KEY=VALUE"),
+        (
+            ["students.2x1.set.checkpoints.every=6"],
+            "2x1: average is 2, but 6 updates with a checkpoint every 6 give fewer; set checkp",
+        ),
+        (
+            ["students.teacher-averaged={order: 2x1, recipe: train.yaml, average: 1}"],
+            "runs/teacher-averaged: more than one part of the chain would write there",
+        ),
+        (
+            ["students.chain={order: 2x1, recipe: train.yaml, average: 1}"],
+            "runs/chain: more than one part",
+        ),
         (["students.2x1.average=9"], "2x1: average is 9, but its training keeps 2 checkpoints"),
     ],
 )
@@ -423,7 +464,7 @@ def test_the_page_on_distillation_is_true(
     *_, chain = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     monkeypatch.setenv("DATA", "data")
     (tmp_path / "chain.yaml").write_text(chain, "utf-8")
-    recipe = {**TINY, "data": {"prepared": "prepared"}, "checkpoints": {"keep": 5}}
+    recipe = {**TINY, "data": {"prepared": "prepared"}, "checkpoints": {"every": 1, "keep": 5}}
     write_recipe(tmp_path / "teacher.yaml", recipe)
     stages = stages_of(load_chain(tmp_path / "chain.yaml"), tmp_path)
     table = page[page.index("| stage |") :].split("\n\n")[0].splitlines()[2:]

@@ -96,7 +96,10 @@ def test_torchruns_errors_become_a_status(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("torch.distributed.run.main", fail)
     monkeypatch.setattr(process, "_end_with_parent", lambda: None)
+    monkeypatch.delenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", raising=False)
     for status in (2, 130):
         with pytest.raises(SystemExit) as leaving:
             process._command(["train"], 2)
         assert leaving.value.code == status
+    # Else torchrun kills a training after half a minute, checkpoint or not.
+    assert int(os.environ["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"]) >= 3600

@@ -303,6 +303,16 @@ def test_transfer_into_float32_casts(make_model: MakeModel) -> None:
     assert_same_weights(student, teacher.float())
 
 
-def test_nothing_fits_is_an_error(saved: Path, make_model: MakeModel) -> None:
-    with pytest.raises(BothendsError, match=r"model: no tensor fits .*width 16, .* has 8"):
-        transfer_weights(saved, make_model("2x1", width=8, feed_forward=12, vocabulary_size=11))
+@pytest.mark.parametrize(
+    ("setting", "value", "expected"),
+    [
+        ("width", 8, "has width 16, and the model that is to begin with it 8; set model.width=16"),
+        ("heads", 4, "has heads 2, "),
+        ("norm", "pre", "has norm post, "),
+    ],
+)
+def test_weights_that_would_mean_something_else_are_not_transferred(
+    saved: Path, make_model: MakeModel, setting: str, value: Any, expected: str
+) -> None:
+    with pytest.raises(BothendsError, match=expected):
+        transfer_weights(saved, make_model("2x1", **{setting: value}))

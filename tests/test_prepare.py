@@ -292,7 +292,7 @@ def test_what_prepare_has_not_written_is_not_overwritten(
 
 
 def test_two_at_once_are_kept_apart(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with locked(data / ".corpus.lock", "taken"):
+    with locked(data / ".corpus.partial.lock", "taken"):
         assert prepare(*SMALL) == 1
     assert "corpus: another prepare is writing it" in capsys.readouterr().err
     assert prepare(*SMALL) == 0

@@ -56,6 +56,20 @@ def test_two_processes_give_the_losses_of_one(tmp_path: Path) -> None:
             assert found["gradient_norm"] == pytest.approx(expected["gradient_norm"], rel=1e-3)
 
 
+def test_a_run_directory_that_is_not_shared_is_refused(tmp_path: Path) -> None:
+    """As on two machines that have a disk of their own each."""
+    tiny_recipe(tmp_path)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", "2", "--no-python", "sh", "-c"]
+    recipe = f"{tmp_path / 'tiny.yaml'} data.prepared={tiny_corpus()}"
+    command += [f"{sys.executable} -m bothends train {recipe} run={tmp_path}/disk-$RANK"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    assert result.returncode != 0
+    assert "disk-0: not the same directory for all processes" in result.stderr
+    assert "disk-1: not the same directory for all processes" in result.stderr
+    assert not list(tmp_path.glob("disk-*/checkpoints/update-*"))
+
+
 def test_what_processes_exchange(tmp_path: Path) -> None:
     """Sums, gradients and token sequences, between this process and a copy of it."""
     child = os.fork()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def test_accumulated_gradients_are_those_of_one_large_batch(tmp_path: Path, orde
     setup = Setup.of(recipe)
     update = next(setup.stream.updates(Position()))
     assert len(update.micro_batches) > 1
-    model = setup.new_model(recipe).double()
+    model = setup.new_model(recipe.seed).double()
     special = model.config.special
 
     def gradients(*batches: list[int]) -> dict[str, torch.Tensor]:
@@ -130,13 +131,33 @@ def test_fine_tuning_from_another_order_and_with_fewer_layers(tmp_path: Path) ->
         tmp_path / "student", "order=2x1", f"init={teacher.checkpoint}", "training.updates=1"
     )
     setup = Setup.of(recipe)
-    student, (before, _) = setup.new_model(recipe), load_model(teacher.checkpoint)
+    student, (before, _) = setup.new_model(recipe.seed), load_model(teacher.checkpoint)
+    setup.begin_with(teacher.checkpoint, student)
     assert torch.equal(student.source_embedding.weight, before.source_embedding.weight)
     assert len(student.decoder.layers) == 1
     ours, theirs = student.state_dict(), before.state_dict()
     shared = "decoder.layers.0.feed_forward.inner.weight"
     assert torch.equal(ours[shared], theirs[shared])
     assert str(read_description(train(recipe).checkpoint).order) == "2x1"
+
+
+def test_what_a_run_begins_with_is_said_and_needed_only_then(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teacher = train(tiny_recipe(tmp_path / "teacher", "training.updates=1"))
+    settings = (f"init={teacher.checkpoint}", "model.feed_forward=12")
+    train(tiny_recipe(tmp_path / "student", *settings, "training.updates=1"))
+    said = capsys.readouterr().err
+    assert f"begins with {teacher.checkpoint}, " in said
+    assert "; new: encoder.layers.0.feed_forward.inner.weight, " in said
+    shutil.rmtree(tmp_path / "teacher")
+    assert train(tiny_recipe(tmp_path / "student", *settings, "training.updates=2")).update == 2
+
+
+def test_how_validation_searches_is_checked_before_anything_is_trained(tmp_path: Path) -> None:
+    with pytest.raises(BothendsError, match="length_penalty must be 0 or more"):
+        train(tiny_recipe(tmp_path, "validation={metric: chrf, length_penalty: -1}"))
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

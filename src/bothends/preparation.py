@@ -265,9 +265,10 @@ def _complete_or_nothing(output: Path, overwrite: bool) -> Iterator[Path]:
     name, output = output, output.resolve()
     partial = output.with_name(f".{output.name}.partial")
     replaced = output.with_name(f".{output.name}.replaced")
+    lock = output.with_name(f"{partial.name}.lock")
     try:
         partial.parent.mkdir(parents=True, exist_ok=True)
-        with locked(partial.with_suffix(".lock"), f"{name}: another prepare is writing it"):
+        with locked(lock, f"{name}: another prepare is writing it"):
             try:
                 shutil.rmtree(partial, ignore_errors=True)
                 partial.mkdir()
@@ -279,7 +280,7 @@ def _complete_or_nothing(output: Path, overwrite: bool) -> Iterator[Path]:
                 shutil.rmtree(replaced, ignore_errors=True)
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
-                partial.with_suffix(".lock").unlink(missing_ok=True)
+                lock.unlink(missing_ok=True)
     except OSError as error:
         raise BothendsError(f"{name}: cannot be written: {error.strerror or error}") from None
 

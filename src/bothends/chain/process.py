@@ -50,6 +50,8 @@ def _command(arguments: list[str], processes: int) -> None:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import main
 
+    # It would kill after half a minute, and a checkpoint comes after the update that is computed.
+    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", str(24 * 60 * 60))
     try:
         main(["--standalone", f"--nproc-per-node={processes}", "-m", "bothends", *arguments])
     except ChildFailedError as error:  # which has said what is wrong

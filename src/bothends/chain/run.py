@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bothends.chain.process import run_command
-from bothends.chain.stages import Stage
+from bothends.chain.stages import RECORDS, Stage
 from bothends.errors import BothendsError
+from bothends.locking import locked
 from bothends.model.config import Strict
 from bothends.model.directory import write_atomically
 
@@ -40,7 +41,7 @@ class Chain:
 
     def __init__(self, stages: Sequence[Stage], directory: Path) -> None:
         self._stages = stages
-        self._records = directory / "chain"
+        self._records = directory / RECORDS
         self._inputs: dict[str, dict[str, str]] = {}
         digests: dict[str, str] = {}
         for stage in stages:
@@ -56,6 +57,14 @@ class Chain:
 
     def run(self) -> int:
         """Do what is to be done; 0, or the status of the command that did not succeed."""
+        try:
+            self._records.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BothendsError(f"{self._records}: cannot be made ({error.strerror})") from None
+        with locked(self._records / ".lock", f"{self._records.parent}: a chain is running there"):
+            return self._run()
+
+    def _run(self) -> int:
         for number, stage in enumerate(self._stages, start=1):
             title, state = self._title(number, stage), self._state(stage)
             if state == "done":
@@ -132,7 +141,6 @@ class Chain:
             settings=dict(stage.settings), inputs=self._inputs[stage.name], finished=finished
         )
         path = self._record_path(stage)
-        path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(record.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
         write_atomically(path, text.encode())
 

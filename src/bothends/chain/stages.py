@@ -8,6 +8,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from bothends.training.recipe import Recipe
 from bothends.training.recipe_file import load_recipe
 
 EVALUATION = "evaluation.json"
+#: Where a chain keeps what it knows of its stages.
+RECORDS = "chain"
 SPLICED_TEXT = "train.source"
 #: The corpora that students learn from: translations of the text, and of text spliced from it.
 DISTILLED, SPLICED = "distilled", "spliced"
@@ -73,7 +76,15 @@ def stages_of(chain: ChainRecipe, place: Path) -> list[Stage]:
         if student.spliced and chain.splice is None:
             raise UsageError(f"students.{name}.spliced: no text is spliced; set splice.lines")
         trained.append(name)
-    return list(_stages(chain, place))
+    stages = list(_stages(chain, place))
+    outputs = [stage.output for stage in stages]
+    for stage in stages:
+        if outputs.count(stage.output) > 1 or stage.output == chain.directory / RECORDS:
+            raise UsageError(
+                f"{stage.output}: more than one part of the chain would write there; choose "
+                "another name for a student"
+            )
+    return stages
 
 
 def _stages(chain: ChainRecipe, place: Path) -> Iterator[Stage]:
@@ -82,7 +93,7 @@ def _stages(chain: ChainRecipe, place: Path) -> Iterator[Stage]:
     prepared = teacher.recipe.data.prepared[0].path
     if len(teacher.recipe.data.prepared) > 1:
         raise UsageError(f"{place / chain.teacher.recipe}: a chain's teacher learns of one corpus")
-    yield _prepare("prepare", chain.corpus, prepared)
+    yield _prepare("prepare", directory, chain.corpus, prepared)
     yield from _train("teacher", chain, chain.teacher, teacher, ("prepare",))
     yield from _distill(chain, "distill", chain.corpus.source, DISTILLED)
     if chain.splice is not None:
@@ -135,7 +146,7 @@ def _splice(chain: ChainRecipe, splicing: Splicing) -> Stage:
         lambda output: ["splice", *_flags({**options, "output": output / SPLICED_TEXT})],
         chain.directory / "spliced",
         SPLICED_TEXT,
-        {**_plain(options), "text": _checksums(texts)},
+        {**_plain(options, chain.directory), "text": _checksums(texts)},
     )
 
 
@@ -156,7 +167,7 @@ def _distill(
         lambda output: ["distill", *_flags({"teacher": exported, **options, "output": output})],
         distilled,
         MANIFEST,
-        {**_plain(options), "text": _checksums(() if needs else source)},
+        {**_plain(options, directory), "text": _checksums(() if needs else source)},
         ("teacher-export", *needs),
         resumes=True,
         harmless=("--processes", str(chain.processes)),
@@ -170,7 +181,8 @@ def _distill(
         }
     )
     prepared = directory / f"{corpus}-prepared"
-    yield _prepare(f"prepare-{corpus}", text, prepared, averaged, (name, "teacher-average"))
+    needs = (name, "teacher-average")
+    yield _prepare(f"prepare-{corpus}", directory, text, prepared, averaged, needs)
 
 
 def _student_settings(run: Path, student: Student, prepared: Path) -> dict[str, Any]:
@@ -202,6 +214,12 @@ def _train(
             f"{name}: average is {training.average}, but its training keeps {keep} checkpoints; "
             "set checkpoints.keep"
         )
+    updates, every = recipe.recipe.training.updates, recipe.recipe.checkpoints.every
+    if updates is not None and -(-updates // every) < training.average:
+        raise UsageError(
+            f"{name}: average is {training.average}, but {updates} updates with a checkpoint every "
+            f"{every} give fewer; set checkpoints.every"
+        )
     averaged, exported = (chain.directory / f"{name}-{what}" for what in ("averaged", "exported"))
     settings = {key: value for key, value in recipe.recipe.dump().items() if key not in _HARMLESS}
     yield Stage(
@@ -224,7 +242,9 @@ def _train(
         (f"{name}-train",),
     )
     export = {"precision": training.precision}
-    sample = {"sample": chain.evaluation.source, "reference": chain.evaluation.reference}
+    sample = {}
+    if training.precision != "float32":  # what a lower precision costs is measured on text
+        sample = {"sample": chain.evaluation.source, "reference": chain.evaluation.reference}
     yield Stage(
         f"{name}-export",
         lambda output: ["export", str(averaged), *_flags({**export, **sample, "output": output})],
@@ -237,6 +257,7 @@ def _train(
 
 def _prepare(
     name: str,
+    directory: Path,
     corpus: Corpus,
     output: Path,
     vocabulary: Path | None = None,
@@ -251,7 +272,7 @@ def _prepare(
         lambda output: ["prepare", *_flags({**options, "output": output})],
         output,
         MANIFEST,
-        {**_plain(options), "text": _checksums(texts)},
+        {**_plain(options, directory), "text": _checksums(texts)},
         needs,
     )
 
@@ -275,7 +296,7 @@ def _evaluate(chain: ChainRecipe, names: list[str], beam: int) -> Stage:
         chain.directory / f"evaluation-beam-{beam}",
         EVALUATION,
         {
-            **_plain(options),
+            **_plain(options, chain.directory),
             "text": _checksums((chain.evaluation.source, chain.evaluation.reference)),
         },
         tuple(f"{name}-export" for name in names),
@@ -296,9 +317,10 @@ def _flags(options: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as JSON has them; a path the same, however it was spelled."""
-    plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=os.path.relpath))
+def _plain(options: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    """Options as JSON has them; a path as `directory` sees it, however it was spelled."""
+    spell = partial(os.path.relpath, start=directory)
+    plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=spell))
     return plain
 
 

@@ -29,7 +29,7 @@ def average(
     if len(checkpoints) < last:
         raise BothendsError(
             f"{run}: keeps {len(checkpoints)} checkpoints, fewer than the {last} to average; lower "
-            "--last, or train longer with a larger checkpoints.keep"
+            "--last, or train with a larger checkpoints.keep or a smaller checkpoints.every"
         )
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise BothendsError(f"{output}: exists and is not empty; name a new directory")

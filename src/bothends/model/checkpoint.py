@@ -110,13 +110,22 @@ def transfer_weights(source: Path | Transformer, model: Transformer) -> Transfer
     The order may differ. Where `model` has fewer layers, it takes evenly spaced ones, the first and
     the last among them (only the first, if it has one): the ends of a stack do what no other layer
     does. Layers that the source lacks, and a direction embedding that it lacks or has for another
-    number of directions, stay at their initialisation.
+    number of directions, stay at their initialisation. Width, heads and place of the norms must be
+    the same: without them, weights that fit would mean something else.
     """
     if isinstance(source, Transformer):
         config, weights = source.config, source.state_dict()
     else:
         description = read_description(source)
         config, weights = description.model, read_weights(source, description)
+    where = "the given model" if isinstance(source, Transformer) else source
+    for setting in ("width", "heads", "norm"):
+        theirs, ours = getattr(config, setting), getattr(model.config, setting)
+        if theirs != ours:
+            raise BothendsError(
+                f"{where}: has {setting} {theirs}, and the model that is to begin with it {ours}; "
+                f"set model.{setting}={theirs}"
+            )
     origin = _origins(model.config, config)
     taken, initialised, used = [], [], set()
     with torch.no_grad():
@@ -128,13 +137,6 @@ def transfer_weights(source: Path | Transformer, model: Transformer) -> Transfer
                 used.add(original)
             else:
                 initialised.append(name)
-    if not taken:
-        where = "the given model" if isinstance(source, Transformer) else source
-        raise BothendsError(
-            f"{where}: no tensor fits the new model (width {config.width}, the new one has "
-            f"{model.config.width}; vocabulary {config.vocabulary_size}, the new one has "
-            f"{model.config.vocabulary_size})"
-        )
     return Transfer(
         tuple(taken), tuple(initialised), tuple(name for name in weights if name not in used)
     )

@@ -64,7 +64,11 @@ class _Training:
             stack.enter_context(self.directory.locked())
             self.directory.open(recipe)
         processes.wait()
-        self.model = self.setup.new_model(recipe).to(processes.device)
+        self._check_shared()
+        self.model = self.setup.new_model(recipe.seed)
+        if recipe.init is not None and not self.directory.complete():
+            self.screen.say(self.setup.begin_with(recipe.init, self.model))
+        self.model = self.model.to(processes.device)
         settings = recipe.optimiser
         self.optimiser = torch.optim.Adam(
             self.model.parameters(),
@@ -233,6 +237,15 @@ class _Training:
             lambda path: self.setup.write_model(path, self.model, update=self.progress.update),
             moments_of(self.model, self.optimiser),
         )
+
+    def _check_shared(self) -> None:
+        """All processes must see one run directory, or each would go on from a point of its own."""
+        newest = self.directory.newest_update()
+        if len({seen for ((seen,),) in self.processes.gather([[newest]])}) > 1:
+            raise BothendsError(
+                f"{self.directory.path}: not the same directory for all processes; machines that "
+                "train together need one that they share (run=DIR)"
+            )
 
     def _resume(self) -> Progress:
         """Load the newest checkpoint, if there is one."""

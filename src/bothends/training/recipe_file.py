@@ -47,15 +47,15 @@ def parse_override(override: str) -> tuple[str, Any]:
     if not equals:
         raise UsageError(f"{override!r}: expected KEY=VALUE, such as model.decoder_layers=2")
     try:
-        return key, yaml.safe_load(text)
-    except yaml.YAMLError:
+        return key, yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError):  # the latter of a date that no calendar has
         raise UsageError(f"{override!r}: the value is not YAML") from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """The keys and values of a file, not checked yet."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise UsageError(f"{path}: no such recipe") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -65,9 +65,24 @@ def read_yaml(path: Path) -> dict[str, Any]:
         line = f" line {mark.line + 1}:" if mark else ""
         problem = getattr(error, "problem", None) or error
         raise UsageError(f"{path}:{line} not YAML: {problem}") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: not YAML: {error}") from None
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected keys and values, as in `order: 2x1`")
     return content
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is there twice, of which YAML would take the last without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for number, key in enumerate(names):
+            if key.value in (other.value for other in names[:number]):
+                raise yaml.constructor.ConstructorError(
+                    problem=f"{key.value} is there twice", problem_mark=key.start_mark
+                )
+        return super().construct_mapping(node, deep)
 
 
 def set_key(content: dict[str, Any], keys: list[str], value: Any) -> None:

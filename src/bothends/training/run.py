@@ -148,13 +148,25 @@ class RunDirectory:
         """The complete checkpoints, oldest first."""
         return sorted(self.checkpoints.glob("update-*"))
 
+    def newest_update(self) -> int:
+        """The update of the newest checkpoint, 0 without one, and -1 if there is no run here."""
+        if not (self.path / RECIPE).exists():
+            return -1
+        return max(map(_update_of, self.complete()), default=0)
+
     def scheduled(self) -> list[Path]:
         """Those of them that the recipe asked for, as opposed to an interruption."""
         return [path for path in self.complete() if self.load_progress(path).scheduled]
 
     def latest(self) -> list[Path]:
         """Those of them that no other one is missing between: not the best, if that is older."""
-        return self.scheduled()[-self.recipe().checkpoints.keep :]
+        scheduled, every = self.scheduled(), self.recipe().checkpoints.every
+        first = len(scheduled) - 1
+        while (
+            first > 0 and _update_of(scheduled[first]) - _update_of(scheduled[first - 1]) <= every
+        ):
+            first -= 1
+        return scheduled[first:]
 
     def save(
         self,
@@ -216,6 +228,10 @@ class RunDirectory:
                 leaving = path.with_name(f".{path.name}.leaving")
                 os.rename(path, leaving)
                 shutil.rmtree(leaving)
+
+
+def _update_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("update-"))
 
 
 def _damaged(path: Path, error: Exception) -> str:

@@ -69,15 +69,18 @@ class Setup:
         with_pairs = [corpus for corpus in self.corpora if VALID in corpus.splits]
         return (with_pairs or self.corpora)[0]  # none: opening its split says what to do
 
-    def new_model(self, recipe: Recipe) -> Transformer:
-        """A model with random weights, or with those of `recipe.init` where they fit."""
-        torch.manual_seed(seed_of(recipe.seed, 0))
-        model = Transformer(self.description.model, self.description.order)
-        if recipe.init is not None:
-            given = Vocabularies.load(recipe.init)
-            _check_same_vocabulary(self.vocabularies, given, recipe.init)
-            transfer_weights(recipe.init, model)
-        return model
+    def new_model(self, seed: int) -> Transformer:
+        """A model with random weights."""
+        torch.manual_seed(seed_of(seed, 0))
+        return Transformer(self.description.model, self.description.order)
+
+    def begin_with(self, init: Path, model: Transformer) -> str:
+        """Give a new model the weights of a trained one where they fit; what was done, in words."""
+        _check_same_vocabulary(self.vocabularies, Vocabularies.load(init), init)
+        transfer = transfer_weights(init, model)
+        count = f"{len(transfer.taken)} of {len(model.state_dict())}"
+        new = f"; new: {', '.join(transfer.initialised)}" if transfer.initialised else ""
+        return f"begins with {init}, {count} tensors{new}"
 
     def write_model(self, directory: Path, model: Transformer, **provenance: Any) -> None:
         """Write a model directory."""

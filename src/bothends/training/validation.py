@@ -52,7 +52,11 @@ class Validator:
 
     def __init__(self, corpus: PreparedCorpus, recipe: Recipe, processes: Processes) -> None:
         self.settings: Validation = recipe.validation
-        self.metric = _metric(recipe.validation)  # here, so that a missing package shows at once
+        # Here, so that a missing package or a wrong setting shows at once.
+        self.metric = _metric(recipe.validation)
+        self.search = SearchOptions(
+            beam=recipe.validation.beam, length_penalty=recipe.validation.length_penalty
+        )
         self.micro_tokens = recipe.batch.micro_tokens
         self.processes = processes
         self.pairs: TokenPairs = corpus.split("valid")
@@ -111,12 +115,9 @@ class Validator:
         special = model.config.special
         pairs = [self.pairs[i] for i in batch]
         source = collate(pairs, model.order, special).source
-        options = SearchOptions(
-            beam=self.settings.beam, length_penalty=self.settings.length_penalty
-        )
         limits = np.array([2 * len(source) + 20 for source, _ in pairs])
         engine = TorchEngine(model, self.processes.device)
-        found = beam_search(engine, model.order, special, source, options, limits)
+        found = beam_search(engine, model.order, special, source, self.search, limits)
         return [hypotheses[0].tokens for hypotheses in found]
 
 
