@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -100,6 +101,23 @@ def test_an_interrupt_is_quiet(
     monkeypatch.setattr("bothends.drawing.draw_text", interrupt)
     assert run(["order", "2x1"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (MemoryError(), "not enough memory"),
+        (MemoryError("3 GiB for an array"), "not enough memory: 3 GiB for an array"),
+    ],
+)
+def test_too_little_memory_is_told_in_one_line(
+    error: MemoryError,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("bothends.drawing.draw_text", Mock(side_effect=error))
+    assert error_line(["order", "2x1"], capsys) == (1, message)
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:

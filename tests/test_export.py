@@ -93,6 +93,27 @@ def test_another_directory_gets_all_that_the_runtime_needs(model: Path, tmp_path
     assert OnnxEngine.load(output).precision == "int8"
 
 
+def test_an_earlier_export_may_be_written_anew(model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "export"
+    arguments = ["export", str(model), "--output", str(output), "--no-check"]
+    assert run([*arguments, "--precision", "float32"]) == 0
+    assert run(arguments) == 0
+    assert OnnxEngine.load(output).precision == "int8"
+
+
+@pytest.mark.parametrize("file", [WEIGHTS, CONFIG])
+def test_another_model_is_not_mixed_with_this_one(
+    file: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "other"
+    output.mkdir()
+    shutil.copyfile(tiny_model("1x1", None) / file, output / file)
+    arguments = ["export", str(model), "--output", str(output)]
+    complaint = "other: exists and is a model of its own; name a new directory"
+    assert_complains(arguments, complaint, 1, capsys)
+    assert [path.name for path in output.iterdir()] == [file]
+
+
 def test_graphs_are_checked_and_say_what_they_are(model: Path) -> None:
     export_model(model, "int8", model)
     for file in (ENCODER, DECODER):
@@ -164,6 +185,47 @@ def test_damaged_weights(model: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_no_such_sample(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["export", str(model), "--sample", str(model / "nothing")]
     assert_complains(arguments, "nothing: no such file", 1, capsys)
+
+
+def test_a_sample_of_invalid_utf8_is_read_with_replacements(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample = tmp_path / "sample"
+    sample.write_bytes(b"ba bo\nd\xffa\n")
+    assert run(["export", str(model), "--sample", str(sample)]) == 0
+    assert "on 2 lines of" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("sample", "reference", "complaint"),
+    [
+        ("", None, "sample: no text in its first 200 lines"),
+        ("ba\n", "ba\nbo\n", "reference: 2 lines, but .*sample has 1: expected pairs"),
+    ],
+)
+def test_a_sample_is_read_before_anything_is_written(
+    sample: str,
+    reference: str | None,
+    complaint: str,
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["export", str(model)]
+    for name, text in (("sample", sample), ("reference", reference)):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+            arguments += [f"--{name}", str(tmp_path / name)]
+    assert_complains(arguments, complaint, 1, capsys)
+    assert not (model / DECODER).exists()
+
+
+@pytest.mark.parametrize("options", ["--no-check", "--precision float32"])
+def test_a_sample_for_no_check(
+    model: Path, options: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["export", str(model), *options.split(), "--sample", str(model / CONFIG)]
+    assert_complains(arguments, "--sample is for the check of int8, which is left", 2, capsys)
 
 
 def test_a_reference_without_a_sample(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

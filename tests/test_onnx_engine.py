@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -15,6 +16,7 @@ import pytest
 
 from bothends.engines.export import write_graphs
 from bothends.engines.loading import Precision
+from bothends.engines.onnx_binding import Binding
 from bothends.engines.onnx_engine import OnnxEngine
 from bothends.engines.protocol import TopK, pad_sources
 from bothends.errors import BothendsError
@@ -265,6 +267,23 @@ def test_a_directory_that_cannot_be_loaded(kind: str, complaint: str, tmp_path: 
     with pytest.raises(BothendsError, match=complaint) as caught:
         OnnxEngine.load(directory)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        (
+            "Error in execution: Failed to allocate memory for requested buffer of size 9",
+            MemoryError,
+        ),
+        ("Error in execution: indices element out of data bounds", RuntimeError),
+    ],
+)
+def test_a_lack_of_memory_is_told_apart(message: str, error: type[Exception]) -> None:
+    session = Mock()
+    session.run_with_iobinding.side_effect = RuntimeError(message)
+    with pytest.raises(error, match=message):
+        Binding(session).run()
 
 
 def encode(directory: Path, lines: list[str]) -> list[IntArray]:

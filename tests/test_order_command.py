@@ -11,11 +11,12 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bothends.cli import run
 from bothends.drawing import draw_svg, draw_text, in_ascii
+from bothends.drawing.width import align_right, center, display_width
 from bothends.order import GenerationOrder
 from command_line import error_line
 from every_order import EVERY_ORDER
@@ -138,6 +139,58 @@ def test_words_instead_of_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     assert output(capsys, "2x2", "--text", "  ") == NOTHING
 
 
+WIDE = """\
+step 1    我们→  ·     ·     ·   ←句子
+step 2    我们   从→   ·    ←写   句子
+step 3    我们   从   两端→  写   句子  end
+
+slots, in generation order
+token       我们  句子 |    从    写 |  两端   end
+slot           0     1 |     2     3 |     4     5
+input      start start |  我们  句子 |    从    写
+position       1    -1 |     2    -2 |     3    -3
+direction      0     1 |     0     1 |     0     1
+
+mask: the slots that a slot may attend to
+        0 1 2 3 4 5
+我们  0 ■ ■ · · · ·
+句子  1 ■ ■ · · · ·
+  从  2 ■ ■ ■ ■ · ·
+  写  3 ■ ■ ■ ■ · ·
+两端  4 ■ ■ ■ ■ ■ ■
+ end  5 ■ ■ ■ ■ ■ ■
+"""
+
+
+def test_columns_line_up_where_characters_are_wide(capsys: pytest.CaptureFixture[str]) -> None:
+    _, shown = output(capsys, "2x1", "--text", "我们 从 两端 写 句子").split("\n\n", 1)
+    assert shown == WIDE
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("", 0),
+        ("ab", 2),
+        ("我们", 4),
+        ("\uff37", 2),
+        ("ｱ", 1),
+        ("e\u0301", 1),
+        ("a\u20dd", 1),
+        ("นี่", 1),
+    ],
+)
+def test_display_width(text: str, columns: int) -> None:
+    assert display_width(text) == columns
+
+
+@given(st.text("ab1", max_size=9), st.integers(0, 12))
+def test_text_of_plain_characters_is_padded_as_python_does(text: str, more: int) -> None:
+    columns = len(text) + more
+    assert center(text, columns) == text.center(columns)
+    assert align_right(text, columns) == text.rjust(columns)
+
+
 @given(orders, st.integers(0, 12))
 def test_every_step_points_at_its_own_tokens(order: GenerationOrder, length: int) -> None:
     steps = draw_text(order, numbered(length)).split("\n\n")[1].splitlines()
@@ -152,6 +205,7 @@ def test_every_step_points_at_its_own_tokens(order: GenerationOrder, length: int
     assert [line.endswith("end") for line in steps] == [False] * (len(steps) - 1) + [True]
 
 
+@example(GenerationOrder(), 22, 113)
 @given(orders, st.integers(0, 400), st.integers(40, 200))
 def test_a_long_text_stays_readable(order: GenerationOrder, length: int, width: int) -> None:
     lines = draw_text(order, numbered(length), width).splitlines()
@@ -249,6 +303,14 @@ def test_a_drawing_shows_mask_blocks_and_tokens(
     assert {*numbered(length), "end", name} <= set(words)
     width, height = float(root.get("width", 0)), float(root.get("height", 0))
     assert root.get("viewBox") == f"0 0 {width:g} {height:g}"
+
+
+def test_a_drawing_has_room_for_wide_characters() -> None:
+    order = GenerationOrder.parse("2x1")
+    wide, letters = (
+        ElementTree.fromstring(draw_svg(order, [word])) for word in ("我们写句子", "tenletters")
+    )
+    assert wide.get("width") == letters.get("width")
 
 
 def test_a_drawing_needs_nothing_else_and_hides_nothing() -> None:

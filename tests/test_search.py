@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -170,6 +171,31 @@ def test_joint_topk_is_brute_force_over_the_product_space(top: TopK, k: int) -> 
         assert found.logprobs[row][alive].tolist() == sorted(wanted.values(), reverse=True)[:k]
         assert [wanted[block] for block in blocks] == found.logprobs[row][alive].tolist()
         assert len(set(blocks)) == len(blocks)
+
+
+@given(top=slot_lists(), k=st.integers(1, 8), sums=st.integers(1, 64))
+@settings(max_examples=200, deadline=None)
+def test_joint_topk_of_some_rows_at_a_time_is_that_of_all(top: TopK, k: int, sums: int) -> None:
+    whole = joint_topk(top, k, END, PAD)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bothends.search.SUMS_AT_ONCE", sums)
+        parts = joint_topk(top, k, END, PAD)
+    for one, other in zip(parts[:2], whole[:2], strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+    assert parts.may_end == whole.may_end
+
+
+def test_joint_topk_does_not_hold_the_sums_of_all_rows(
+    monkeypatch: pytest.MonkeyPatch, random: np.random.Generator
+) -> None:
+    rows, beam = 1024, 32
+    monkeypatch.setattr("bothends.search.SUMS_AT_ONCE", 16 * beam**2)
+    ids = np.tile(np.arange(4, 4 + beam), (rows, 2, 1))
+    tracemalloc.start()
+    joint_topk(TopK(-random.random(ids.shape), ids), beam, END, PAD)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < rows * beam**2 * np.float64().itemsize
 
 
 def test_joint_topk_keeps_a_closed_block_that_is_poor_when_it_closes() -> None:
@@ -510,6 +536,9 @@ def test_score(options: SearchOptions, logprob: float, length: int, score: float
     [
         ({"beam": 0}, "beam must be a whole number from 1 on, not 0"),
         ({"beam": 2.5}, "beam must be a whole number from 1 on, not 2.5"),
+        ({"beam": "4"}, "beam must be a whole number from 1 on, not '4'"),
+        ({"beam": True}, "beam must be a whole number from 1 on, not True"),
+        ({"beam": 257}, "beam 257: at most 256"),
         ({"n_best": 0}, "n_best must be a whole number from 1 on, not 0"),
         ({"n_best": 5}, "n_best must not exceed the beam: 5 hypotheses were asked of a beam of 4"),
         ({"min_length": -1}, "min_length must be a whole number from 0 on, not -1"),
@@ -517,6 +546,7 @@ def test_score(options: SearchOptions, logprob: float, length: int, score: float
         ({"min_length": 9, "max_length": 8}, "min_length 9 is greater than max_length 8"),
         ({"length_penalty": -0.1}, "length_penalty must be 0 or more, not -0.1"),
         ({"length_penalty": float("nan")}, "length_penalty must be 0 or more, not nan"),
+        ({"length_penalty": "0.6"}, "length_penalty must be 0 or more, not '0.6'"),
         ({"normalisation": "gogle"}, "unknown normalisation 'gogle'; did you mean google?"),
     ],
 )

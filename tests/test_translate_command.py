@@ -6,11 +6,13 @@ import inspect
 import io
 import json
 import os
+import pty
 import select
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -273,6 +275,31 @@ class TestProcess:
             assert process.stdout.readline().decode().removesuffix("\n") == expected([line])[0]
         rest, errors = process.communicate()
         assert (process.returncode, rest, errors) == (0, b"", b"")
+
+    def test_no_bar_is_drawn_into_translations_on_a_terminal(
+        self, tmp_path: Path, expected: Callable[[list[str]], list[str]]
+    ) -> None:
+        lines = sentences(3, seed=23)
+        path = tmp_path / "text"
+        path.write_text("\n".join(lines))
+        terminal, program = pty.openpty()
+        command = [sys.executable, "-m", "bothends", "translate", "--model", str(tiny_model())]
+        with subprocess.Popen(
+            [*command, "--progress", str(path)],
+            stdout=program,
+            stderr=program,
+            env={**os.environ, "TERM": "xterm"},
+        ) as process:
+            os.close(program)
+            shown = b""
+            with suppress(OSError):  # how Linux says that the other end was closed
+                while piece := os.read(terminal, 4096):
+                    shown += piece
+        os.close(terminal)
+        assert process.returncode == 0
+        *translations, summary = shown.decode().splitlines()
+        assert translations == expected(lines)
+        assert summary.startswith("3 lines, ")
 
     def test_a_reader_that_leaves(self, tmp_path: Path) -> None:
         """As in `bothends translate FILE | head -1`, in the middle of the work."""

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -195,6 +196,25 @@ class TestTranslate:
             (one.logprob, one.score) for one in plain
         ]
 
+    def test_alternatives_that_differ_in_their_repeats_are_one(
+        self, translator: Translator
+    ) -> None:
+        lines = sentences(40, seed=10)
+        fewer = 0
+        for plain, kept in zip(
+            translator.translate(lines, n_best=4),
+            translator.translate(lines, n_best=4, deduplicate=True),
+            strict=True,
+        ):
+            tokens = [each.tokens for each in (kept, *kept.alternatives)]
+            assert len(set(tokens)) == len(tokens)
+            # Each is the first, hence the best, of those that became the same.
+            scores = [each.score for each in (plain, *plain.alternatives)]
+            assert kept.score == scores[0]
+            assert {each.score for each in kept.alternatives} <= set(scores[1:])
+            fewer += len(scores) - len(tokens)
+        assert fewer > 0  # else this says nothing
+
     def test_the_end_of_an_over_long_line_is_cut_off(self, translator: Translator) -> None:
         line = "ba bo da du " * 50
         vocabulary = translator.vocabularies.source
@@ -223,13 +243,43 @@ class TestTranslate:
             (dict(length_penalty=-1.0), "length_penalty"),
             (dict(batch_tokens=0), "batch_tokens"),
             (dict(max_source_length=0), "max_source_length"),
+            (dict(max_source_length=2.5), "max_source_length .* not 2.5"),
+            (dict(batch_tokens=True), "batch_tokens .* not True"),
+            (dict(min_length="3"), "min_length .* not '3'"),
         ],
     )
     def test_bad_options(
-        self, translator: Translator, options: dict[str, int], message: str
+        self, translator: Translator, options: dict[str, Any], message: str
     ) -> None:
         with pytest.raises(UsageError, match=message):
-            translator.translate(["ba"], **options)  # type: ignore[arg-type]
+            translator.translate(["ba"], **options)
+
+    @pytest.mark.parametrize("engine", ["onnx", "torch"])
+    def test_numbers_may_be_those_of_numpy(self, engine: Literal["onnx", "torch"]) -> None:
+        translator = Translator.load(tiny_model(), engine=engine, threads=1)
+        options: dict[str, Any] = dict(
+            beam=3, n_best=2, min_length=2, max_length=9, max_source_length=8, batch_tokens=16
+        )
+        of_numpy = {name: np.int64(value) for name, value in options.items()}
+        lines = sentences(5, seed=16)
+        same(translator.translate(lines, **of_numpy), translator.translate(lines, **options))
+
+    def test_too_little_memory_is_told_with_what_to_lower(
+        self, translator: Translator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        engine = Translator.load(tiny_model(), threads=1)._engine
+        monkeypatch.setattr(translator, "_engine", engine)
+        monkeypatch.setattr(engine, "encode", Mock(side_effect=MemoryError))
+        with pytest.raises(BothendsError) as caught:
+            translator.translate(["ba bo", "ba"], batch_tokens=100, max_source_length=1)
+        assert str(caught.value) == (
+            "not enough memory for a batch of 2 tokens; "
+            "lower --batch-tokens, --beam or --max-source-length"
+        )
+        with pytest.raises(
+            BothendsError, match=r"batch of 3 tokens; lower --batch-tokens or --max"
+        ):
+            translator.score(["ba"], ["ba ba"])
 
 
 class TestStream:
@@ -315,6 +365,18 @@ class TestScore:
         assert (nothing.length, something.length, of_nothing.length) == (0, 1, 0)
         assert max(s.logprob for s in (nothing, something, of_nothing)) < 0
         assert translator.score([], []) == []
+
+    @pytest.mark.parametrize("pair", [("ba", "bo"), (["ba"], "b"), ("b", ["bo"])])
+    def test_one_line_is_not_a_list(self, translator: Translator, pair: Any) -> None:
+        with pytest.raises(TypeError, match=r"score\(\[source\], \[target\]\)"):
+            translator.score(*pair)
+
+    @pytest.mark.parametrize("batch_tokens", [0, -3, 2.5])
+    def test_a_batch_has_some_tokens(self, translator: Translator, batch_tokens: Any) -> None:
+        with pytest.raises(UsageError, match="batch_tokens must be a whole number from 1 on"):
+            translator.score(["ba"], ["bo"], batch_tokens=batch_tokens)
+        with pytest.raises(UsageError, match="batch_tokens must be a whole number from 1 on"):
+            translator.stream_scores([("ba", "bo")], batch_tokens=batch_tokens)
 
     def test_pairs_are_pairs(self, translator: Translator) -> None:
         with pytest.raises(UsageError, match="2 sources, but 1 targets"):

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
+from numbers import Integral, Real
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -28,8 +29,19 @@ State = TypeVar("State")
 DoubleArray = NDArray[np.float64]
 
 NORMALISATIONS = ("google", "mean")
-#: Memory grows with the cube of the beam: this one takes some hundred megabytes for a sentence.
+#: The exported graphs compute each row's attention over the entries of all rows of its sentence, so
+#: memory grows with the square of the beam and with the length: 0.4 GB here for a sentence of 16
+#: tokens and a small model, and as much for every other sentence of the batch.
 MAX_BEAM = 256
+#: Sums that `joint_topk` ranks at once: 100 MB with their ranks. Each row has as many as the square
+#: of the beam: beam 256 takes 64 rows at a time, and a beam of usual width all of them.
+SUMS_AT_ONCE = 1 << 22
+
+
+def check_whole_number(name: str, value: object, least: int) -> None:
+    """Complain about an option that is no whole number from `least` on; NumPy's are numbers too."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise UsageError(f"{name} must be a whole number from {least} on, not {value!r}")
 
 
 @dataclass(frozen=True)
@@ -47,13 +59,11 @@ class SearchOptions:
     max_length: int = 256
 
     def __post_init__(self) -> None:
-        if self.beam > MAX_BEAM:
-            raise UsageError(f"beam {self.beam}: at most {MAX_BEAM}, or memory would run out")
         lowest = {"beam": 1, "n_best": 1, "min_length": 0, "max_length": 1}
         for name, least in lowest.items():
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise UsageError(f"{name} must be a whole number from {least} on, not {value}")
+            check_whole_number(name, getattr(self, name), least)
+        if self.beam > MAX_BEAM:
+            raise UsageError(f"beam {self.beam}: at most {MAX_BEAM}, or memory would run out")
         if self.n_best > self.beam:
             raise UsageError(
                 f"n_best must not exceed the beam: {self.n_best} hypotheses were asked of a beam "
@@ -63,8 +73,9 @@ class SearchOptions:
             raise UsageError(
                 f"min_length {self.min_length} is greater than max_length {self.max_length}"
             )
-        if not 0 <= self.length_penalty < math.inf:
-            raise UsageError(f"length_penalty must be 0 or more, not {self.length_penalty}")
+        penalty = self.length_penalty
+        if not isinstance(penalty, Real) or not 0 <= penalty < math.inf:
+            raise UsageError(f"length_penalty must be 0 or more, not {penalty!r}")
         if self.normalisation not in NORMALISATIONS:
             raise UsageError(
                 f"unknown normalisation {self.normalisation!r}; "
@@ -127,20 +138,38 @@ def joint_topk(top: TopK, k: int, end: int, pad: int) -> Blocks:
 
     A block's logprob is the sum over its slots up to its first end symbol, which closes it: what
     would follow adds nothing, and is one block, not many. Where there are fewer than `k`, there are
-    fewer in the answer, or some of logprob -inf to fill it up.
+    fewer in the answer, or some of logprob -inf to fill it up. Ties are broken by rank in the
+    engine's lists.
+    """
+    rows, slots, width = top.ids.shape
+    may_end = bool((top.ids == end).any())  # in most steps of most sentences no slot offers the end
+    if width == 1 and not may_end:  # greedy search: nothing to choose from
+        total = top.logprobs.sum(axis=1, dtype=np.float64)
+        return Blocks(total, top.ids.reshape(rows, 1, slots), may_end)
+    at_once = max(1, SUMS_AT_ONCE // (k * width))
+    if rows <= at_once:
+        return _joint_topk(top, k, end, pad, may_end)
+    chunks = (slice(first, first + at_once) for first in range(0, rows, at_once))
+    parts = [
+        _joint_topk(TopK(top.logprobs[chunk], top.ids[chunk]), k, end, pad, may_end)
+        for chunk in chunks
+    ]
+    return Blocks(
+        np.concatenate([part.logprobs for part in parts]),
+        np.concatenate([part.tokens for part in parts]),
+        may_end,
+    )
+
+
+def _joint_topk(top: TopK, k: int, end: int, pad: int, may_end: bool) -> Blocks:
+    """`joint_topk` of some of the rows. `may_end` is of all: the number of blocks depends on it.
 
     Slots are added one by one. Of the open beginnings the best `k` suffice: whatever a worse one
     would become, those become with the same words, and no worse. Closed blocks are set apart, not
     pruned beside them: their logprob is final while that of an open beginning still falls, so a
-    block that looks poor when it closes may be among the best in the end. Ties are broken by rank
-    in the engine's lists.
+    block that looks poor when it closes may be among the best in the end.
     """
     rows, slots, width = top.ids.shape
-    is_end = top.ids == end
-    may_end = bool(is_end.any())  # in most steps of most sentences no slot offers the end
-    if width == 1 and not may_end:  # greedy search: nothing to choose from
-        total = top.logprobs.sum(axis=1, dtype=np.float64)
-        return Blocks(total, top.ids.reshape(rows, 1, slots), may_end)
     row = np.arange(rows)[:, None]
     logprobs = np.zeros((rows, 1))  # in float64, whatever the engine's precision
     tokens = np.full((rows, 1, slots), pad)
@@ -148,7 +177,7 @@ def joint_topk(top: TopK, k: int, end: int, pad: int) -> Blocks:
     for slot in range(slots):
         slot_words = top.logprobs[:, slot]  # (R, width)
         if may_end:
-            slot_ends = is_end[:, slot]
+            slot_ends = top.ids[:, slot] == end
             end_logprob = np.where(slot_ends, slot_words, -np.inf).max(axis=1, keepdims=True)
             closed_logprobs.append(logprobs + end_logprob)
             closed_tokens.append(tokens.copy())

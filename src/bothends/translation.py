@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bothends.errors import UsageError
-from bothends.search import SearchOptions
+from bothends.search import SearchOptions, check_whole_number
 
 #: A batch's rows share each reading of the weights; with more rows than this makes, their own state
 #: no longer stays in a core's cache, and a sentence takes longer, not shorter.
@@ -33,9 +32,8 @@ class TranslationOptions:
     batch_tokens: int = BATCH_TOKENS
 
     def __post_init__(self) -> None:
-        for name in ("max_source_length", "batch_tokens"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1, but is {getattr(self, name)}")
+        for name, least in {"min_length": 0, "max_source_length": 1, "batch_tokens": 1}.items():
+            check_whole_number(name, getattr(self, name), least)
         self.search  # noqa: B018  (checks the rest)
 
     @property
@@ -64,8 +62,8 @@ class Translation:
     text: str
     #: `logprob` after length normalisation: what hypotheses are ranked by
     score: float
-    #: log probability of exactly these tokens and the end symbol, given the line; repeated words
-    #: that were removed still count
+    #: log probability of exactly these tokens, and of the end symbol if `finished`, given the line;
+    #: repeated words that were removed still count
     logprob: float
     #: ids in the target vocabulary, in text order, without the end symbol
     tokens: tuple[int, ...]

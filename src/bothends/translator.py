@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from bothends.model.directory import Description, read_description
 from bothends.order import IntArray
 from bothends.repeats import remove_repeated_words
 from bothends.scoring import ForcedScore, force_scores
-from bothends.search import Hypothesis, beam_search
+from bothends.search import Hypothesis, beam_search, check_whole_number
 from bothends.streaming import Place, in_order, split_into_windows, submit_in_batches
 from bothends.translation import BATCH_TOKENS, EMPTY, Translation, TranslationOptions
 from bothends.vocabulary import Vocabularies
@@ -156,6 +157,9 @@ class Translator:
         than one way, and is scored as the vocabulary cuts it. A source or target of more than
         `max_length` tokens is an error, because the score of a part of it would mean little.
         """
+        if isinstance(sources, str) or isinstance(targets, str):
+            raise TypeError("score takes lists of lines: score([source], [target])")
+        check_whole_number("batch_tokens", batch_tokens, 1)
         if len(sources) != len(targets):
             raise UsageError(f"{len(sources)} sources, but {len(targets)} targets: expected pairs")
         pairs = list(enumerate(zip(sources, targets, strict=True), start=1))
@@ -170,6 +174,7 @@ class Translator:
         batch_tokens: int = BATCH_TOKENS,
     ) -> Generator[ForcedScore, None, None]:
         """As `score`, pair by pair, in memory that does not grow with their number."""
+        check_whole_number("batch_tokens", batch_tokens, 1)
         submit = partial(self._submit_pairs, max_length, batch_tokens)
         return in_order(split_into_windows(enumerate(pairs, start=1)), submit)
 
@@ -204,16 +209,18 @@ class Translator:
     ) -> list[Translation]:
         begin = time.perf_counter()
         limit = options.max_source_length
-        found = beam_search(
-            self._engine,
-            self.description.order,
-            self.description.model.special,
-            self._padded([source[:limit] for source in sources]),
-            options.search,
-            np.array([options.longest(min(len(source), limit)) for source in sources]),
-        )
+        batch = self._padded([source[:limit] for source in sources])
+        with _enough_memory(batch.size, "--batch-tokens, --beam or --max-source-length"):
+            found = beam_search(
+                self._engine,
+                self.description.order,
+                self.description.model.special,
+                batch,
+                options.search,
+                np.array([options.longest(min(len(source), limit)) for source in sources]),
+            )
         if options.deduplicate:
-            found = [list(map(self._without_repeats, hypotheses)) for hypotheses in found]
+            found = list(map(self._without_repeats, found))
         seconds = time.perf_counter() - begin
         texts = iter(
             self.vocabularies.target.decode(
@@ -229,9 +236,14 @@ class Translator:
             translations.append(replace(best, alternatives=tuple(others)))
         return translations
 
-    def _without_repeats(self, hypothesis: Hypothesis) -> Hypothesis:
-        pieces = self.vocabularies.target.pieces(hypothesis.tokens)
-        return replace(hypothesis, tokens=remove_repeated_words(hypothesis.tokens, pieces))
+    def _without_repeats(self, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """The hypotheses without repeated words; the first of those that are now the same."""
+        kept: dict[tuple[int, ...], Hypothesis] = {}
+        for hypothesis in hypotheses:
+            pieces = self.vocabularies.target.pieces(hypothesis.tokens)
+            tokens = remove_repeated_words(hypothesis.tokens, pieces)
+            kept.setdefault(tuple(tokens), replace(hypothesis, tokens=tokens))
+        return list(kept.values())
 
     def _translation(
         self, hypothesis: Hypothesis, text: str, truncated: bool, seconds: float
@@ -270,22 +282,36 @@ class Translator:
             if not all(token in words for token in targets[-1]):
                 raise UsageError(f"pair {number}: a token is outside the vocabulary's {len(words)}")
 
-        def run(batch: list[int]) -> list[ForcedScore]:
-            return force_scores(
-                self._engine,
-                self.description.order,
-                self.description.model.special,
-                self._padded([sources[index] for index in batch]),
-                [targets[index] for index in batch],
-            )
-
         lengths = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
+
+        def run(batch: list[int]) -> list[ForcedScore]:
+            tokens = len(batch) * max(lengths[index] for index in batch)
+            with _enough_memory(tokens, "--batch-tokens or --max-length"):
+                return force_scores(
+                    self._engine,
+                    self.description.order,
+                    self.description.model.special,
+                    self._padded([sources[index] for index in batch]),
+                    [targets[index] for index in batch],
+                )
+
         return submit_in_batches(self._pool, self.threads, lengths, batch_tokens, run)
 
     def _padded(self, sources: Sequence[Sequence[int]]) -> IntArray:
         """Source sentences as an engine takes them, each with its end symbol."""
         special = self.description.model.special
         return pad_sources([[*source, special.end] for source in sources], special.pad)
+
+
+@contextmanager
+def _enough_memory(tokens: int, options: str) -> Iterator[None]:
+    """Turns a lack of memory for a batch into an error that names the options to lower."""
+    try:
+        yield
+    except MemoryError:
+        raise BothendsError(
+            f"not enough memory for a batch of {tokens:,} tokens; lower {options}"
+        ) from None
 
 
 def available_cores() -> int:

@@ -93,6 +93,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(error), error.exit_status)
     except _CommandLineError as error:
         return _complain(error.format_message(), error.exit_code)
+    except MemoryError as error:
+        return _complain(f"not enough memory: {error}" if str(error) else "not enough memory", 1)
     except BrokenPipeError:
         # The reader has gone, as in `bothends translate | head`.
         _discard_output()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 _LINES = 200
 _RANDOM_SENTENCES = 32
 _RANDOM_LENGTH = 16
+
+
+class _Sample(NamedTuple):
+    """Lines to translate in both precisions, empty ones left out."""
+
+    path: Path
+    lines: list[str]
+    references: list[str] | None
 
 
 def export(
@@ -46,6 +54,8 @@ def export(
 
     if reference is not None and sample is None:
         raise UsageError("--reference belongs to --sample, which is missing")
+    if sample is not None and not (check and precision == "int8"):
+        raise UsageError("--sample is for the check of int8, which is left out here")
     try:
         import onnx  # noqa: F401
         import safetensors  # noqa: F401
@@ -56,27 +66,41 @@ def export(
     from bothends.engines.export import export_model
     from bothends.model.directory import DECODER, ENCODER
 
-    for path in (sample, reference):
-        if path is not None and not path.is_file():
-            raise BothendsError(f"{path}: no such file")
+    # Before anything is written: what cannot be read leaves no half of an export.
+    read = None if sample is None else _read_sample(sample, reference)
     output = directory if output is None else output
     export_model(directory, precision, output)
     for file in (ENCODER, DECODER):
         typer.echo(f"{output / file}: {precision}, {(output / file).stat().st_size / 1e6:.1f} MB")
     if precision == "int8" and check:
-        for line in _report(directory, output, sample, reference):
+        for line in _report(directory, output, read):
             typer.echo(line)
 
 
-def _report(
-    directory: Path, output: Path, sample: Path | None, reference: Path | None
-) -> list[str]:
+def _read_sample(path: Path, reference: Path | None) -> _Sample:
+    from bothends.errors import BothendsError
+
+    lines = _read_lines(path)
+    kept = [line for line in lines if line.strip()]
+    if not kept:
+        raise BothendsError(f"{path}: no text in its first {_LINES} lines")
+    if reference is None:
+        return _Sample(path, kept, None)
+    references = _read_lines(reference)
+    if len(references) != len(lines):
+        raise BothendsError(
+            f"{reference}: {len(references)} lines, but {path} has {len(lines)}: expected pairs"
+        )
+    pairs = zip(lines, references, strict=True)
+    return _Sample(path, kept, [text for line, text in pairs if line.strip()])
+
+
+def _report(directory: Path, output: Path, sample: _Sample | None) -> list[str]:
     """What int8 changes, measured on a sample."""
     import numpy as np
 
     from bothends.engines.export import export_model
     from bothends.engines.onnx_engine import OnnxEngine
-    from bothends.errors import BothendsError
     from bothends.evaluation.bench_synthetic import random_sources
     from bothends.evaluation.precision import compare
     from bothends.model.directory import read_description
@@ -89,13 +113,9 @@ def _report(
         name = f"{len(sources)} random sentences (--sample FILE for real ones)"
     else:
         vocabularies = Vocabularies.load(directory, config.special)
-        lines = _read_lines(sample)
-        texts = [line for line in lines if line.strip()]
-        if not texts:
-            raise BothendsError(f"{sample}: no text in its first {_LINES} lines")
-        pieces = vocabularies.source.encode(texts)
+        pieces = vocabularies.source.encode(sample.lines)
         sources = [np.array([*each, config.special.end]) for each in pieces]
-        name = f"{len(sources)} lines of {sample}"
+        name = f"{len(sources)} lines of {sample.path}"
     with TemporaryDirectory() as scratch:
         export_model(directory, "float32", Path(scratch))
         engines = (OnnxEngine.load(output), OnnxEngine.load(Path(scratch)))
@@ -105,15 +125,8 @@ def _report(
         f"logprob per symbol {agreement.mean_difference:+.4f} "
         f"(mean distance {agreement.mean_distance:.4f})"
     ]
-    if reference is not None and sample is not None:
-        references = _read_lines(reference)
-        if len(references) != len(lines):
-            raise BothendsError(
-                f"{reference}: {len(references)} lines, but {sample} has {len(lines)}: "
-                "expected pairs"
-            )
-        kept = [text for line, text in zip(lines, references, strict=True) if line.strip()]
-        report.append(_bleu(agreement, vocabularies, kept))
+    if sample is not None and sample.references is not None:
+        report.append(_bleu(agreement, vocabularies, sample.references))
     return report
 
 
@@ -134,10 +147,11 @@ def _bleu(agreement: Agreement, vocabularies: Vocabularies, references: list[str
 
 
 def _read_lines(path: Path) -> list[str]:
-    """The first lines of a file."""
+    """The first lines of a file. Invalid UTF-8 is replaced: a comparison does not depend on it."""
     from itertools import islice
 
     from bothends.lines import LineReader
 
     # None says that input is slow; a report can wait for it.
-    return list(islice((line for line in LineReader([path]) if line is not None), _LINES))
+    lines = (line for line in LineReader([path], "replace") if line is not None)
+    return list(islice(lines, _LINES))

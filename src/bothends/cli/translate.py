@@ -83,10 +83,11 @@ def translate(
     translator = Translator.load(model, precision=precision, threads=threads, engine=engine)
     begin = time.monotonic()
     output = sys.stdout.buffer  # bytes: text is UTF-8 in and out, whatever the locale
+    bar = report and not sys.stdout.isatty()  # where it would be drawn into the translations
     count = overlong = 0
     with (
         closing(translator.stream(reader, options)) as translations,
-        progress("translate", "lines") if report else nullcontext(_ignore) as advance,
+        progress("translate", "lines") if bar else nullcontext(_ignore) as advance,
     ):
         for count, translation in enumerate(translations, start=1):
             if translation.truncated:

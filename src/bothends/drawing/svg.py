@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from bothends.drawing.picture import Picture, Token
+from bothends.drawing.width import display_width
 from bothends.errors import UsageError
 from bothends.order import GenerationOrder
 
@@ -50,7 +51,7 @@ def draw_svg(order: GenerationOrder, words: Sequence[str]) -> str:
     if len(words) > LIMIT:
         raise UsageError(f"a picture of {len(words)} tokens is too wide; up to {LIMIT} are drawn")
     picture = Picture.of(order, words)
-    cell = max(34, 9 * max(len(token.label) for token in picture.text) + 14)
+    cell = max(34, 9 * max(display_width(token.label) for token in picture.text) + 14)
     steps, slots, mask = _steps(picture, cell), _slots(picture, cell), _mask(picture)
     top = 112
     slots_top = top + steps.height + 52

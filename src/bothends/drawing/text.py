@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bothends.drawing.picture import Picture, Token
+from bothends.drawing.width import align_right, center, display_width
 from bothends.order import GenerationOrder
 
 #: Of a long text: how many steps are drawn, rows and columns of the mask, and folds of the table.
@@ -64,17 +65,18 @@ class _Pen:
 def _steps(picture: Picture, width: int, pen: _Pen) -> list[str]:
     """The text after each step: an arrow for what is new, a dot for what is still to come."""
     *words, end = picture.text
-    cells = [len(word.label) + 3 for word in words]
+    cells = [display_width(word.label) + 3 for word in words]
     name = len(f"step {end.step}") + 2
-    if name + sum(cells) + len(end.label) > width:
+    last = " " * bool(words) + end.label
+    if name + sum(cells) + len(last) > width:
         return _long_steps(picture, width - name, pen)
     lines = []
     for step in range(1, picture.steps + 1):
         line = f"step {step}".ljust(name)
         for word, cell in zip(words, cells, strict=True):
-            line += pen(_word(word, step).center(cell), word, bold=word.step == step)
+            line += pen(center(_word(word, step), cell), word, bold=word.step == step)
         lines.append(line)
-    lines[-1] += " " * bool(words) + end.label
+    lines[-1] += last
     return lines
 
 
@@ -118,7 +120,7 @@ def _slots(picture: Picture, width: int, pen: _Pen) -> list[str]:
     generated = picture.generated
     rows = {"token": [token.label for token in generated], **picture.facts()}
     name = max(map(len, rows)) + 1
-    cell = max(len(value) for values in rows.values() for value in values) + 1
+    cell = max(display_width(value) for values in rows.values() for value in values) + 1
     block = picture.order.block_size
     bar = " |" if block > 1 else ""
     # Fold between two blocks, or within a block that is wider than the page.
@@ -136,7 +138,7 @@ def _slots(picture: Picture, width: int, pen: _Pen) -> list[str]:
             line = row.ljust(name)
             for token in generated[first : first + fold]:
                 line += bar if token.slot % block == 0 and token.slot > first else ""
-                value = values[token.slot].rjust(cell)
+                value = align_right(values[token.slot], cell)
                 line += pen(value, token) if row == "token" else value
             lines.append(line)
         printed = first + fold
@@ -147,14 +149,14 @@ def _mask(picture: Picture, width: int, pen: _Pen) -> list[str]:
     """The mask's first rows and columns: the rest continues alike, whatever the length."""
     generated = picture.generated
     cell = 2 if len(generated) <= 10 else 3
-    label = max(len(token.label) for token in generated) + 1
+    label = max(display_width(token.label) for token in generated) + 1
     shown = generated[: max(1, min(SLOTS_SHOWN, (width - label - cell) // cell))]
     lines = ["mask: the slots that a slot may attend to"]
     if len(shown) < len(generated):
         lines[0] += f" (the first {len(shown)} of {len(generated)})"
     lines.append(" " * (label + cell) + "".join(f"{token.slot:{cell}}" for token in shown))
     for token, row in zip(shown, picture.order.mask(len(shown)), strict=True):
-        line = pen(token.label.rjust(label - 1), token) + f"{token.slot:{cell + 1}}"
+        line = pen(align_right(token.label, label - 1), token) + f"{token.slot:{cell + 1}}"
         for other, allowed in zip(shown, row, strict=True):
             line += pen("■".rjust(cell), other) if allowed else "·".rjust(cell)
         lines.append(line)

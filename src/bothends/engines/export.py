@@ -17,6 +17,7 @@ from bothends.engines.onnx_graph import GraphWriter
 from bothends.engines.onnx_network import NetworkWriter
 from bothends.engines.onnx_products import FloatProducts, Int8Products, Products
 from bothends.engines.weights import read_weights
+from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
 from bothends.model.directory import (
     CARD,
@@ -26,6 +27,7 @@ from bothends.model.directory import (
     SOURCE_VOCABULARY,
     TARGET_VOCABULARY,
     VOCABULARY,
+    WEIGHTS,
     read_description,
     write_atomically,
 )
@@ -35,17 +37,28 @@ from bothends.order import GenerationOrder
 def export_model(directory: Path, precision: Precision, output: Path) -> None:
     """Write the graphs of the model in `directory` to `output`, which may be the same.
 
-    Another directory gets everything else that the runtime needs, too.
+    Another directory gets everything else that the runtime needs, too. It may be one of an earlier
+    export, but not another model's: the two would be mixed.
     """
     directory, output = Path(directory), Path(output)
+    elsewhere = output.resolve() != directory.resolve()
     description = read_description(directory)
+    if elsewhere and _is_another_model(output, directory):
+        raise BothendsError(f"{output}: exists and is a model of its own; name a new directory")
     weights = read_weights(directory, description)
     write_graphs(output, weights, description.model, description.order, precision)
-    if output.resolve() != directory.resolve():
+    if elsewhere:
         # The description comes last: a new directory is not a model before it is complete.
         for name in (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, CARD, CONFIG):
             if (directory / name).is_file():
                 shutil.copyfile(directory / name, output / name)
+
+
+def _is_another_model(output: Path, directory: Path) -> bool:
+    config = output / CONFIG
+    return (output / WEIGHTS).exists() or (
+        config.exists() and config.read_bytes() != (directory / CONFIG).read_bytes()
+    )
 
 
 def write_graphs(

@@ -36,7 +36,12 @@ class Binding:
         self._arrays[f"output {name}"] = array
 
     def run(self) -> None:
-        self._session.run_with_iobinding(self._binding)
+        try:
+            self._session.run_with_iobinding(self._binding)
+        except RuntimeError as error:
+            if "Failed to allocate memory" not in str(error):
+                raise
+            raise MemoryError(str(error)) from None
 
 
 class StepArrays:

@@ -25,7 +25,8 @@ from bothends.order import BoolArray, GenerationOrder, IntArray, Scalar
 
 #: Version of the graphs' inputs and outputs; graphs of another version are refused.
 GRAPH_VERSION = 1
-#: Slots whose logits are held at once in `force`: 128 MB for 32,000 words.
+#: Slots whose logits are held at once in `force`, or one sentence, if that is longer: 128 MB for
+#: 32,000 words.
 FORCED_SLOTS = 1024
 
 
@@ -233,7 +234,7 @@ def _load_session(path: Path, description: Description, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what is an error comes as an exception as well
     try:
         session = onnxruntime.InferenceSession(
             str(path), options, providers=["CPUExecutionProvider"]
