@@ -136,8 +136,13 @@ def seeds(line: Line) -> str:
 
 
 def perplexity(line: Line) -> str:
-    (result,) = line.results("raw")
-    return f"{result.perplexity():.2f}" if result else NOT_RUN
+    results = line.results("raw")
+    if not results:
+        return NOTHING
+    found = [result.perplexity() for result in results if result]
+    if not found:
+        return NOT_RUN
+    return f"{found[0]:.2f}" if len(results) == 1 else _mean(found, ".2f")
 
 
 def latency(line: Line) -> str:
@@ -220,6 +225,7 @@ COLUMNS: dict[str, tuple[str, Cell]] = {
     "training": ("training speed", training),
     "paper_raw": ("paper", paper("raw", ".1f")),
     "paper_distilled": ("paper, distilled", paper("distilled", ".1f")),
+    "paper_latency": ("paper, ms", paper("latency", ".0f")),
     "paper_speedup": ("paper, speed-up", paper("speedup", ".2f")),
     "paper_training": ("paper, training", paper_training),
 }

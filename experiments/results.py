@@ -28,7 +28,7 @@ from bothends.order import GenerationOrder
 from bothends.training.recipe import Recipe
 from bothends.training.run import differences
 from speed import lengths_of, report_of, timed_models
-from steps import RESULT, Setting, agreement_of, is_done
+from steps import RESULT, SETTINGS, Setting, agreement_of, is_done
 from table_file import RUNS, Model, Table, Task, tasks_of
 
 KEPT = Path("experiments/results")
@@ -57,10 +57,14 @@ class Result:
 
     def figure(self, metric: str, setting: Setting) -> Figure:
         for found in self.content["evaluations"]:
-            if all(found[name] == getattr(setting, name) for name in _SETTING):
-                each = found["metrics"][metric]
+            each = found["metrics"].get(metric)
+            if each and all(found[name] == getattr(setting, name) for name in _SETTING):
                 return Figure(each["score"], each["interval"]["low"], each["interval"]["high"])
-        raise KeyError(f"{self.model.name} has no {setting.name}")
+        judged = ", ".join(each.name for each in SETTINGS)
+        raise BothendsError(
+            f"{self.model.name}: no {metric} of {setting.name}; models are judged as {judged}, "
+            "with the metrics of their task"
+        )
 
     def lines(self, setting: Setting) -> list[str]:
         """Its translations of the test set."""
@@ -112,6 +116,7 @@ def load_agreement(model: Model) -> dict[str, Any] | None:
 def compare(result: Result, baseline: Result, setting: Setting) -> Comparison:
     """The difference of two models in the metric of their task, by a paired bootstrap."""
     task, both = result.model.task, (baseline, result)
+    stored = [each.figure(task.metric, setting).score for each in both]
     source, target = task.file("test", "source"), task.file("test", "target")
     sources, references = list(read_lines(source)), list(read_lines(target))
     if len({len(sources), len(references), *(len(each.lines(setting)) for each in both)}) > 1:
@@ -120,12 +125,11 @@ def compare(result: Result, baseline: Result, setting: Setting) -> Comparison:
     (metric,) = choose_metrics(task.metric, task.tokenizer)
     evaluation = evaluate(systems, "", references, [metric], sources=sources)
     figures = [found.figures[metric.name] for found in evaluation.results]
-    for each, figure in zip(both, figures, strict=True):
-        stored = each.figure(metric.name, setting).score
-        if not math.isclose(figure.score, stored, abs_tol=1e-6):
+    for each, figure, before in zip(both, figures, stored, strict=True):
+        if not math.isclose(figure.score, before, abs_tol=1e-6):
             raise BothendsError(
                 f"{target}: {metric.title} of {each.model.name} is {figure.score:.2f}, but was "
-                f"{stored:.2f} when it was judged: these are other references, or words"
+                f"{before:.2f} when it was judged: these are other references, or words"
             )
     assert figures[1].against is not None, "only the first system is compared with none"
     return figures[1].against

@@ -2,28 +2,40 @@
 
 Times of different runs do not compare, so there is one measurement for each table and task, in
 `runs/speed/`, made when the machine is quiet; and not one for each model, when it was trained.
+Single sentences are timed on one core, where no thread finds a core that fell asleep
+(docs/bench.md), and batches on all of them; so the two are processes of their own, and one report.
 CTranslate2 takes part where it is installed, with the weights of the first 1x1 model. A table may
 ask for random weights and forced lengths instead, which need no model.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
+from bothends.errors import BothendsError
 from bothends.model.directory import WEIGHTS
 from jobs import Job, Processes, Shell, run_jobs
 from steps import is_done
 from table_file import RUNS, Model, Synthetic, Table, Task, tasks_of
 
 SPEED = RUNS / "speed"
-BATCHES, BEAMS = "1,32", "1,4"
+BATCHES, BEAMS = (1, 32), "1,4"
 
 
 def measure_speed(tables: Sequence[Table], rounds: int, processes: Processes) -> dict[str, str]:
     """Measure all tables, one after the other; what failed, and why."""
-    return run_jobs(jobs_of(tables, rounds), 1, processes)
+    jobs = jobs_of(tables, rounds)
+    if not jobs:
+        raise BothendsError(
+            "nothing to time: no table has its 1x1 model and another one finished; --list says "
+            "which are"
+        )
+    return run_jobs(jobs, 1, processes)
 
 
 def jobs_of(tables: Sequence[Table], rounds: int) -> list[Job]:
@@ -84,14 +96,41 @@ def _bench_synthetic(table: Table, synthetic: Synthetic, task: Task, rounds: int
 def _job(target: Path, contestants: str, what: Callable[[], list[object]], rounds: int) -> Job:
     def bench(shell: Shell) -> None:
         shell.say(f"{contestants}, {rounds} rounds")
-        partial = target.with_name(f".{target.name}.partial")
-        shell.bothends(
-            "bench", *what(),
-            "--batch", BATCHES, "--beam", BEAMS, "--repeat", rounds, "--json", partial,
-        )  # fmt: skip
+        partial, contest, reports = target.with_name(f".{target.name}.partial"), what(), []
+        for batch in BATCHES:
+            with on_one_core() if batch == 1 else nullcontext():
+                shell.bothends(
+                    "bench", *contest,
+                    "--batch", batch, "--beam", BEAMS, "--repeat", rounds, "--json", partial,
+                )  # fmt: skip
+            reports.append(json.loads(partial.read_bytes()))
+        partial.write_text(json.dumps(merge(reports)) + "\n", encoding="utf-8")
         os.replace(partial, target)
 
     return Job(target.stem, target, bench)
+
+
+def merge(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One report of several; the cores that a part had are in the signatures of its rows."""
+    return {
+        **reports[-1],
+        "notes": list(dict.fromkeys(note for each in reports for note in each["notes"])),
+        "rows": [row for each in reports for row in each["rows"]],
+    }
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Processes that this thread starts meanwhile have one core, where the system can do that."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def _lend_weights(model: Model) -> None:

@@ -91,12 +91,15 @@ def _facts(table: Table) -> Iterator[str]:
     models = table.models()
     results = [result for result in map(load_result, models) if result]
     command = f"python experiments/run.py {table.name}"
+    precisions = {_precision(result) for result in results}
+    if len(precisions) == 1 and precisions != {"float32"}:
+        command += f" --precision {precisions.pop()}"
     if missing := [model for model in models if not load_result(model)]:
         yield f"{len(results)} of {len(models)} models were run; the others: `{command} --missing`"
         yield "Not run: " + ", ".join(f"`{model.name}`" for model in missing)
     else:
         yield f"All {len(models)} models were run, by `{command}`"
-    if len({_precision(result) for result in results}) > 1:
+    if len(precisions) > 1:
         yield "Not all were trained in the same precision, which is worth as much as another seed."
     for signature in dict.fromkeys(line for result in results for line in result.signatures()):
         yield f"`{signature}`"
@@ -104,7 +107,10 @@ def _facts(table: Table) -> Iterator[str]:
         yield f"`{result.model.name}`: {_budget(result)}; `{_evaluation(result)}`"
     for task in tasks_of(table):
         if report := load_speed(table, task):
-            yield f"speed: `{report['rows'][0]['signature']}`"
+            # The first of each size of batch: they are not timed on the same cores.
+            signatures = {row["batch"]: row["signature"] for row in reversed(report["rows"])}
+            for batch, signature in sorted(signatures.items()):
+                yield f"speed, batch {batch}: `{signature}`"
 
 
 def _budget(result: Result) -> str:

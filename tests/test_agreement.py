@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from bothends import Translator
 from bothends.cli import run
-from bothends.evaluation.agreement import Accuracy, Result, bin_of, make_pairs, tally, wilson
+from bothends.evaluation.agreement import (
+    Accuracy,
+    Result,
+    bin_of,
+    judge,
+    make_pairs,
+    tally,
+    wilson,
+)
 from bothends.evaluation.agreement_subject import lowercase_words, subject_distance
+from bothends.scoring import ForcedScore
 from command_line import error_line
 from tiny_model import sentences, tiny_model
 
@@ -77,6 +88,18 @@ def test_accuracy_is_counted_by_distance() -> None:
     assert Result.from_json(json.loads(json.dumps(result.as_json()))) == result
 
 
+def test_equal_probabilities_are_wrong() -> None:
+    class Scores:
+        """The correct translation, then the wrong one, of each of three pairs."""
+
+        def stream_scores(self, pairs: Iterable[tuple[str, str]]) -> Iterator[ForcedScore]:
+            for _, logprob in zip(pairs, (-1.0, -2.0, -1.5, -1.5, -2.0, -1.0), strict=True):
+                yield ForcedScore([logprob], 0.0)
+
+    pairs = make_pairs("abc", "abc", "def", [1, 1, 1])
+    assert list(judge(cast(Translator, Scores()), pairs)) == [True, False, False]
+
+
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Copies are what the tiny models learned: they find copies likelier than others' lines."""
@@ -125,6 +148,10 @@ def test_mistakes_are_one_line(files: list[str], capsys: pytest.CaptureFixture[s
     status, message = error_line([*command, "--distances", "distances"], capsys)
     assert status == 1
     assert message == "distances, line 20: expected a distance from 1 on, not '0'"
+    Path("distances").write_text("1\n" * 19 + "9" * 5000 + "\n")
+    _, message = error_line([*command, "--distances", "distances"], capsys)
+    assert message.startswith("distances, line 20: expected a distance from 1 on, not '999")
+    assert len(message) < 100
     Path("wrong").write_text("one line\n")
     assert "wrong has 1 lines, but source has 20" in error_line(command, capsys)[1]
     Path("source").write_text("")

@@ -18,6 +18,7 @@ import pytest
 from bothends.cli import run
 from bothends.evaluation import bench, plots
 from bothends.evaluation.bench import Call, Case, Contestant, Measurement, Plan, Turn, measure
+from bothends.evaluation.bench_contestants import Wishes, gather
 from bothends.evaluation.bench_machine import Machine, step_bytes, this_machine
 from bothends.evaluation.bench_report import make_report
 from bothends.evaluation.bench_synthetic import random_weights, synthetic_config
@@ -32,6 +33,7 @@ from bothends.evaluation.bench_systems import (
 )
 from bothends.evaluation.bench_table import Table, plain
 from bothends.evaluation.bench_workload import RandomIds, read_pairs
+from bothends.evaluation.peers import choose_peers
 from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder, IntArray
 from tiny_model import sentences, tiny_model
@@ -442,6 +444,27 @@ def test_references_must_be_parallel(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("x\n")
     with pytest.raises(Exception, match=r"b: 1 lines, but .*a has 2; they must be parallel"):
         read_pairs(tmp_path / "a", tmp_path / "b", 10)
+
+
+def test_a_text_is_measured_once_whatever_its_references(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x\nx\nyy\nx\n\nzzz\n")
+    (tmp_path / "b").write_text("1\n2\n3\n4\n5\n6\n")
+    assert read_pairs(tmp_path / "a", tmp_path / "b", 2) == (["yy", "x"], ["3", "1"])
+    assert read_pairs(tmp_path / "a", None, 9) == (["zzz", "yy", "x"], None)
+
+
+def test_overlong_lines_are_cut_as_in_a_translation(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_text(f"ba bo\n{'ba ' * 600}\n")
+    wishes = Wishes((), (tiny_model("2x1"),), ("int8",), choose_peers([]), 1, 5, 5, source=source)
+    (contestant,), notes = gather(wishes, tmp_path)
+    longest, short = contestant.workload.read(slice(0, 2))
+    assert len(longest) == 512 + 1  # and its end
+    assert longest[-1] == short[-1] == SpecialTokens().end
+    (note,) = notes
+    assert note.endswith(
+        ": 1 lines were longer than 512 tokens, the rest of them is not translated"
+    )
 
 
 def test_a_picture_needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,6 +81,18 @@ def test_seeds_and_metrics_do_not_change_each_other(files: Path) -> None:
     assert figures[0]["interval"] != figures[2]["interval"]
 
 
+def test_lines_of_one_source_are_drawn_together(files: Path) -> None:
+    write(Path("source"), [f"text {number // 2}" for number in range(62)])
+    reports = []
+    for options in ("", "--source source"):
+        assert evaluate(f"--hypothesis bad {options} --metrics bleu --bootstrap 50 --json x") == 0
+        reports.append(json.loads(Path("x").read_text()))
+    assert [report["texts"] for report in reports] == [62, 31]
+    lines, texts = (report["systems"][0]["figures"]["bleu"] for report in reports)
+    assert lines["score"] == texts["score"]
+    assert lines["interval"] != texts["interval"]
+
+
 def test_without_bootstrap(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert evaluate("--hypothesis good bad --bootstrap 0 --json x --picture x.svg") == 0
     assert "chrF" in Path("x.svg").read_text()
@@ -107,9 +119,9 @@ def test_a_model_translates_and_is_compared_with_a_file(files: Path) -> None:
     ("options", "status", "message"),
     [
         ("", 2, "nothing to evaluate: give --model DIR and --source FILE, or --hypothesis"),
-        ("--model m", 2, "--model and --source belong together"),
-        ("--source good --hypothesis good", 2, "--model and --source belong together"),
+        ("--model m", 2, "--model needs --source FILE, the text to translate"),
         ("--hypothesis good short", 1, "short has 61 lines, but reference has 62"),
+        ("--hypothesis good --source short", 1, "short has 61 lines, but reference has 62"),
         ("--model en-de-2x1 --source short", 1, "short has 61 lines, but reference has 62"),
         ("--hypothesis nowhere", 1, "nowhere: no such file"),
         ("--hypothesis good --metrics blue", 2, "unknown 'blue'; did you mean bleu?"),

@@ -25,14 +25,16 @@ import yaml
 import bothends.training.loop
 from bothends.cli import run as run_command
 from bothends.errors import BothendsError, UsageError
+from bothends.evaluation.agreement import make_pairs, report, tally
+from bothends.translator import available_cores
 from corpus_data import make_sentences, write_lines
 from training_data import TINY
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 sys.path.insert(0, str(EXPERIMENTS))
-columns, jobs, results, run, speed, steps, table_file, tables = map(
+columns, figures, jobs, results, run, speed, steps, table_file, tables = map(
     import_module,
-    ("columns", "jobs", "results", "run", "speed", "steps", "table_file", "tables"),
+    ("columns", "figures", "jobs", "results", "run", "speed", "steps", "table_file", "tables"),
 )
 
 TASK = {
@@ -404,7 +406,7 @@ def write_test_set() -> None:
     write_lines(Path("text/toy/test.out"), REFERENCES)
 
 
-def pretend(model: Any, wrong: int = 0, logprob: float = -1.0) -> None:
+def pretend(model: Any, wrong: int = 0, logprob: float = -1.0, precision: str = "auto") -> None:
     """Store the results of a model as if it had been trained, and got some lines quite wrong.
 
     Each of them costs a quarter of the n-grams of any length, and so of BLEU.
@@ -422,8 +424,9 @@ def pretend(model: Any, wrong: int = 0, logprob: float = -1.0) -> None:
     for setting in steps.SETTINGS:
         figure = {**metric, "score": bleu - (setting.beam == 1)}
         settings = {name: getattr(setting, name) for name in ("precision", "beam", "deduplicated")}
-        evaluations.append({**settings, "metrics": {"bleu": figure}, "signature": setting.name})
-    training = {"updates": 6, "target_tokens": 1000, "commit": None}
+        metrics = {"bleu": figure, "otem": metric}
+        evaluations.append({**settings, "metrics": metrics, "signature": setting.name})
+    training = {"updates": 6, "target_tokens": 1000, "commit": None, "precision": precision}
     content = {
         "training": training,
         "evaluations": evaluations,
@@ -466,14 +469,18 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"name": "plain", "order": "1x1", "seeds": [1, 2], "paper": {4: {"raw": 26.9}}},
         {"name": "ends", "order": "2x1"},
-        {"name": "four", "order": "2x2", "paper": {4: {"raw": 23, "speedup": 3.31}}},
+        {
+            "name": "four",
+            "order": "2x2",
+            "paper": {4: {"raw": 23, "latency": 117, "speedup": 3.31}},
+        },
         {"name": "parallel", "order": "1x2"},
     ]
     names = "order raw seeds raw_difference raw_int8 distilled perplexity latency ctranslate2"
     path = write_table(
         rows,
         baseline="ends",
-        columns=[*names.split(), "paper_raw", "paper_speedup"],
+        columns=[*names.split(), "paper_raw", "paper_latency", "paper_speedup"],
         analyses=["grid", "pmi"],
         figure="speed",
         note="A note.",
@@ -495,12 +502,12 @@ def test_tables_show_what_is_stored_and_what_was_not_run(folder: Path) -> None:
         if line.startswith("| ")
     }
     assert cells["ends"] == [
-        "`2x1`", "75.0 (74.0 to 76.0)", "75.0", "-", "75.0", "-", "2.72", "10.0", "2.50x", "-", "-"
+        "`2x1`", "75.0 (74.0 to 76.0)", "75.0", "-", "75.0", "-", "2.72", "10.0", "2.50x", *"---"
     ]  # fmt: skip
     missing = "not run"
-    assert cells["four"] == ["`2x2`", *[missing] * 4, "-", *[missing] * 3, "23.0", "3.31"]
+    assert cells["four"] == ["`2x2`", *[missing] * 4, "-", *[missing] * 3, "23.0", "117", "3.31"]
     assert cells["plain"][3] == "+0.0 (+0.0 to +0.0)"
-    assert cells["plain"][-2:] == ["26.9", "-"]
+    assert cells["plain"][-3:] == ["26.9", "-", "-"]
     assert cells["parallel"][3].startswith("-50.0 (")
     assert cells["parallel"][5:8] == ["-", "4.48", missing]
     assert cells["tiny-2x1"] == ["10.0 ms, 2.00x"]
@@ -572,7 +579,7 @@ def test_orders_may_be_timed_without_models(folder: Path, monkeypatch: pytest.Mo
     lengths = {"source_length": 5, "target_length": 6}
     path = write_table(rows, synthetic={"shape": "tiny", **lengths}, columns=["latency", "speedup"])
     table = table_file.load_table(path)
-    monkeypatch.setattr(speed, "BATCHES", "1")
+    monkeypatch.setattr(speed, "BATCHES", (1, 2))
     (job,) = speed.jobs_of([table], rounds=1)
     job.target.parent.mkdir(parents=True)
     job.work(InThisProcess())
@@ -580,6 +587,31 @@ def test_orders_may_be_timed_without_models(folder: Path, monkeypatch: pytest.Mo
     assert [plain["steps"], ends["steps"]] == [6, 3]
     assert "source=5,target=6" in ends["signature"]
     assert [columns.NOT_RUN in line for line in tables.cells_of(table).lines] == [False, False]
+    # A single sentence has one core, a batch has all of them, and the page says so.
+    signatures = [fact for fact in tables._facts(table) if fact.startswith("speed")]
+    for signature, batch, cores in zip(signatures, (1, 2), (1, available_cores()), strict=True):
+        assert signature.startswith(f"speed, batch {batch}: ")
+        assert f"|batch:{batch}|" in signature
+        assert f"|cores:{cores}|" in signature
+
+
+def test_a_process_may_have_one_core(folder: Path) -> None:
+    def work(shell: Any) -> None:
+        script = "import os; print(len(os.sched_getaffinity(0)))"
+        for name in ("one", "all"):
+            with speed.on_one_core() if name == "one" else contextlib.nullcontext():
+                shell.run([sys.executable, "-c", script], Path(name))
+
+    assert not jobs.run_jobs([job("x", work)], 1, jobs.Processes())
+    assert [Path(name).read_text() for name in ("one", "all")] == ["1\n", f"{available_cores()}\n"]
+
+
+def test_reports_are_merged() -> None:
+    parts = [
+        {"machine": {"cores": 1}, "rounds": 5, "notes": ["busy"], "rows": [{"batch": 1}]},
+        {"machine": {"cores": 2}, "rounds": 5, "notes": ["busy"], "rows": [{"batch": 32}]},
+    ]
+    assert speed.merge(parts) == {**parts[1], "rows": [{"batch": 1}, {"batch": 32}]}
 
 
 def test_weights_are_lent_to_a_peer(folder: Path) -> None:
@@ -609,15 +641,151 @@ def test_seeds_are_averaged(folder: Path) -> None:
         {"name": "plain", "order": "1x1", "seeds": [1, 2]},
         {"name": "ends", "order": "2x1", "seeds": [1, 2]},
     ]
-    path = write_table(rows, baseline="plain", columns=["raw", "seeds", "raw_difference"])
+    names = ["raw", "seeds", "raw_difference", "perplexity"]
+    path = write_table(rows, baseline="plain", columns=names)
     for model, wrong in zip(table_file.load_table(path).models(), (0, 1, 2), strict=False):
-        pretend(model, wrong)
+        pretend(model, wrong, logprob=-wrong)
     cells = tables.cells_of(table_file.load_table(path))
     assert cells.lines == (
-        ("plain", "87.5 (75.0 to 100.0)", "100.0, 75.0", "-"),
+        ("plain", "87.5 (75.0 to 100.0)", "100.0, 75.0", "-", "1.86 (1.00 to 2.72)"),
         # the second seed was not run
-        ("ends", "50.0 (one seed)", "50.0, not run", "-50.0 (one seed)"),
+        ("ends", "50.0 (one seed)", "50.0, not run", "-50.0 (one seed)", "7.39 (one seed)"),
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"beams": [8]}, "no bleu of float32-beam8; models are judged as float32-beam4, "),
+        ({"beams": [8], "columns": ["raw_difference"]}, "no bleu of float32-beam8"),
+        ({"columns": ["chrf"]}, "no chrf of float32-beam4"),
+    ],
+)
+def test_a_figure_that_no_model_has_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], message: str
+) -> None:
+    write_test_set()
+    path = write_table(
+        [{"name": "plain", "order": "1x1"}, {"name": "ends", "order": "2x1"}], **change
+    )
+    for model in load():
+        pretend(model)
+    assert tables.main([str(path), "--output", "pages", "--figures", "pictures"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"tables.py: error: tiny-1x1: {message}")
+
+
+def test_a_table_without_finished_models_has_nothing_to_time(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.main(["tables/toy.yaml", "--speed"]) == 1
+    assert capsys.readouterr().err.startswith("run.py: error: nothing to time: ")
+
+
+@pytest.mark.parametrize(
+    ("precisions", "command"),
+    [
+        (("bfloat16", "bfloat16"), "`python experiments/run.py toy --precision bfloat16`"),
+        (("auto", "float32"), "`python experiments/run.py toy`"),
+        (("auto", "bfloat16"), "`python experiments/run.py toy`"),
+    ],
+)
+def test_a_page_has_the_command_that_trained_its_models(
+    folder: Path, precisions: tuple[str, str], command: str
+) -> None:
+    for model, precision in zip(load(), precisions, strict=True):
+        pretend(model, precision=precision)
+    first, *_ = tables._facts(table_file.load_table(Path("tables/toy.yaml")))
+    assert first == f"All 2 models were run, by {command}"
+
+
+def texts_of(picture: Path) -> list[str]:
+    """What is written in a drawing: letters are shapes, but each text stands in a comment."""
+    return re.findall(r"<!-- +(.*?) -->", picture.read_text())
+
+
+def test_bars_are_drawn_of_what_was_run(folder: Path) -> None:
+    rows = [{"name": "plain", "order": "1x1"}, {"name": "ends", "order": "2x1"}]
+    table = table_file.load_table(write_table(rows, figure="bars", baseline="plain"))
+    draw, place = figures.FIGURES[table.figure], figures.Place(folder)
+    assert draw(table, place) == []
+    pretend(load()[0])
+    results.load_result.cache_clear()
+    (picture,) = draw(table, place)
+    assert texts_of(picture)[-4:] == [
+        "BLEU, 95% intervals", "plain (1x1)", "ends (2x1)", "not run"
+    ]  # fmt: skip
+
+
+def test_tokens_per_direction_are_drawn(folder: Path) -> None:
+    rows = [{"name": order, "order": order} for order in ("1x1", "2x1", "2x2")]
+    table = table_file.load_table(write_table(rows, figure="tokens", data=["raw", "distilled"]))
+    draw, place = figures.FIGURES[table.figure], figures.Place(folder)
+    assert draw(table, place) == []
+    for model in table.models():
+        pretend(model)
+    results.load_result.cache_clear()
+    pretend_speed(table, **{"tiny-1x1": 20.0, "tiny-2x1": 10.0, "tiny-2x2": 5.0})
+    (picture,) = draw(table, place)
+    texts = texts_of(picture)
+    quality, otem, speedup = (
+        texts.index(title)
+        for title in ("BLEU", "OTEM (lower is better)", "speed-up against 1x1, same beam")
+    )
+    assert quality < otem < speedup
+    assert texts[otem + 1 : otem + 4] == ["1", "2", "tokens per direction"]
+    assert texts[speedup - 1] == "4.0"  # that of 2x2, where the axis ends
+    assert texts[-4:] == ["raw", "raw, dedup", "distilled", "distilled, dedup"]
+
+
+def test_a_page_shows_lengths_and_agreement(folder: Path) -> None:
+    path = write_table(
+        [{"name": "plain", "order": "1x1"}, {"name": "ends", "order": "2x1"}],
+        analyses=["lengths", "agreement"],
+    )
+    table = table_file.load_table(path)
+    arguments = [str(path), "--output", "pages", "--figures", "pictures"]
+    assert tables.main(arguments) == 0
+    page = Path("pages/toy.md").read_text()
+    assert "## By length of the source\n\nnot run: `python experiments/run.py toy --speed`" in page
+    assert "## Agreement of subject and verb\n\nnot run\n" in page
+
+    plain, ends = table.models()
+    pretend(plain)
+    pretend(ends)
+    results.load_result.cache_clear()
+    pairs = make_pairs("abcd", "abcd", "abcd", [1, 1, 7, 7])
+    judged = tally("model", "1x1", pairs, [True, True, True, False])
+    steps.agreement_of(plain).write_text(json.dumps(report([judged], guessed=True)))
+    cell = {"score": 30.0, "interval": {"low": 20, "high": 40}, "milliseconds": 9.0, "speedup": 1.0}
+    bins = [
+        {"shortest": 2, "longest": longest, "sentences": 3, "cells": [cell, {**cell, "speedup": 2}]}
+        for longest in (2, 5)
+    ]
+    names = [f"runs/{model.name}/int8" for model in (plain, ends)]
+    measured = {"systems": names, "bins": bins, "beam": 4, "signature": "tok:13a"}
+    lengths = speed.lengths_of(table, table.task)
+    lengths.parent.mkdir()
+    lengths.write_text(json.dumps(measured))
+    lengths.with_suffix(".svg").write_text("a drawing")
+    assert tables.main(arguments) == 0
+    page = Path("pages/toy.md").read_text()
+    for line in (
+        "| source words | sentences "
+        "| tiny-1x1 (95 %) | ms | speed-up | tiny-2x1 (95 %) | ms | speed-up |",
+        "| 2 | 3 | 30.0 (20.0 to 40.0) | 9.0 | 1.00x | 30.0 (20.0 to 40.0) | 9.0 | 2.00x |",
+        "| 2-5 | 3 | 30.0 (20.0 to 40.0) | 9.0 | 1.00x | 30.0 (20.0 to 40.0) | 9.0 | 2.00x |",
+        "![Quality and speed-up by length](../pictures/toy-toy-lengths.svg)",
+        "Beam 4, int8, one sentence at a time; tok:13a",
+        "| distance | pairs | 1x1 |",
+        "| 1 | 2 | 100.0 (34.2 to 100.0) |",
+        "| 6-7 | 2 | 50.0 (9.5 to 90.5) |",
+        "![Agreement by distance](../pictures/toy-agreement.svg)",
+        "not run: `tiny-2x1`",
+    ):
+        assert line in page.splitlines()
+    assert Path("pictures/toy-toy-lengths.svg").read_text() == "a drawing"
+    assert "1x1" in texts_of(Path("pictures/toy-agreement.svg"))
 
 
 def test_students_of_several_tasks_are_compared_with_their_own_teachers(folder: Path) -> None:

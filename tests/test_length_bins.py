@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,17 @@ def test_all_translate_every_sentence() -> None:
     turns = list(translate_in_turns([str.upper, str.lower], ["Ab", "Cd"]))
     assert [[text for text, _ in turn] for turn in turns] == [["AB", "ab"], ["CD", "cd"]]
     assert all(seconds >= 0 for turn in turns for _, seconds in turn)
+
+
+def test_turns_are_shuffled_for_each_sentence() -> None:
+    calls: list[str] = []
+
+    def translator(name: str) -> Callable[[str], str]:
+        return lambda line: calls.append(name) or line  # type: ignore[func-returns-value]
+
+    list(translate_in_turns([translator("a"), translator("b")], ["line"] * 20))
+    turns = ["".join(calls[start : start + 2]) for start in range(2, 42, 2)]  # after the warm-up
+    assert set(turns) == {"ab", "ba"}
 
 
 @pytest.fixture

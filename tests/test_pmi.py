@@ -10,6 +10,7 @@ import pytest
 
 from bothends import GenerationOrder, Translator
 from bothends.cli import run
+from bothends.errors import BothendsError
 from bothends.evaluation.pmi import Model, analyse, in_turn
 from bothends.scoring import ForcedScore, corpus_perplexity
 from command_line import error_line
@@ -64,6 +65,16 @@ def test_intervals_are_of_paired_samples() -> None:
     spread = analysis.perplexities[0].interval
     assert spread is not None
     assert spread.high > 2 * spread.low
+
+
+def test_models_of_different_vocabularies_are_refused() -> None:
+    scores = [ForcedScore([-1.0], 0.0), ForcedScore([-1.0, -1.0], 0.0)]
+    other = Model.of("other", GenerationOrder.parse("1x2"), scores)
+    message = "other and 1x1 have different vocabularies.*: target 2 is 3 symbols .* and 2 for"
+    with pytest.raises(BothendsError, match=message):
+        analyse([model("1x1", -1.0, -1.0), other], samples=0)
+    # Those that make no estimate stand side by side.
+    assert not analyse([model("2x1", -1.0, -1.0), other], samples=0).estimates
 
 
 @pytest.fixture

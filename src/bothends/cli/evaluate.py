@@ -34,7 +34,11 @@ def evaluate(
         typer.Option(metavar="DIR...", help="Models for --source; the first is the baseline."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Text for the models to translate.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Text for the models to translate; tells lines that are one text's references.",
+        ),
     ] = None,
     hypothesis: Annotated[
         list[Path] | None,
@@ -88,8 +92,8 @@ def evaluate(
     models, hypotheses, outputs = model or [], hypothesis or [], output or []
     if not models and not hypotheses:
         raise UsageError("nothing to evaluate: give --model DIR and --source FILE, or --hypothesis")
-    if bool(models) != (source is not None):
-        raise UsageError("--model and --source belong together: give both, or --hypothesis alone")
+    if models and source is None:
+        raise UsageError("--model needs --source FILE, the text to translate")
     if outputs and len(outputs) != len(models):
         raise UsageError(
             f"--output has {len(outputs)} files, but there are {len(models)} models: one for each"

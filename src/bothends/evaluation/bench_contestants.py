@@ -21,7 +21,7 @@ from bothends.evaluation.bench_synthetic import (
     synthetic_config,
 )
 from bothends.evaluation.bench_systems import Bothends, Label
-from bothends.evaluation.bench_workload import RandomIds, Text, Workload, read_pairs
+from bothends.evaluation.bench_workload import OPTIONS, RandomIds, Text, Workload, read_pairs
 from bothends.evaluation.peers import Peers, PeerSource, make_peers
 from bothends.metrics import bleu, tokenizer_for
 from bothends.model.config import ModelConfig
@@ -129,6 +129,11 @@ def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contest
             workload = Text(
                 wishes.source.name, pairs.lines, vocabularies, pairs.references, tokenizer
             )
+            if overlong := workload.overlong:
+                notes.append(
+                    f"{name}: {overlong:,} lines were longer than {OPTIONS.max_source_length} "
+                    "tokens, the rest of them is not translated"
+                )
         label = Label("models", name, str(order), "onnx", load(1).precision)
         yield Contestant(Bothends(label, order, config.special, load), workload, config)
         if peers_wait and order == GenerationOrder():

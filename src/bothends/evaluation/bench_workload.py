@@ -17,6 +17,9 @@ from bothends.order import IntArray
 from bothends.translation import TranslationOptions
 from bothends.vocabulary import Vocabularies
 
+#: Limits of lengths are those of every translation.
+OPTIONS = TranslationOptions()
+
 
 @dataclass(frozen=True)
 class RandomIds:
@@ -58,6 +61,12 @@ class Text:
     #: sacreBLEU's, for the language of the translations
     tokenizer: str = DEFAULT_TOKENIZER
 
+    @property
+    def overlong(self) -> int:
+        """Lines whose end is cut off."""
+        encoded = self.vocabularies.source.encode(self.lines)
+        return sum(len(pieces) > OPTIONS.max_source_length for pieces in encoded)
+
     def batches(self, size: int) -> list[slice]:
         """All lines; the last batch takes what is left."""
         _check_batch(size, self.name, len(self.lines))
@@ -65,12 +74,12 @@ class Text:
 
     def read(self, batch: slice) -> Sequence[IntArray]:
         vocabulary = self.vocabularies.source
-        end = vocabulary.special.end
-        return [np.array([*pieces, end]) for pieces in vocabulary.encode(self.lines[batch])]
+        end, limit = vocabulary.special.end, OPTIONS.max_source_length
+        return [np.array([*pieces[:limit], end]) for pieces in vocabulary.encode(self.lines[batch])]
 
     def request(self, sources: Sequence[IntArray], beam: int) -> Request:
         longest = max(map(len, sources)) - 1
-        return Request(beam, 0, TranslationOptions().longest(longest))
+        return Request(beam, 0, OPTIONS.longest(longest))
 
     def write(self, outcome: Outcome) -> list[str]:
         return self.vocabularies.target.decode(outcome.tokens)
@@ -92,8 +101,9 @@ class Pairs(NamedTuple):
 
 
 def read_pairs(source: Path, reference: Path | None, limit: int) -> Pairs:
-    """Up to `limit` lines and their references, the longest lines first.
+    """The first `limit` different lines and their references, the longest lines first.
 
+    A line that comes again, as where a text has several references, is no other text to translate.
     Sorted, because everybody who translates in batches sorts: neighbours of one length need no
     padding. The metrics of a corpus do not depend on the order of its pairs.
     """
@@ -104,8 +114,11 @@ def read_pairs(source: Path, reference: Path | None, limit: int) -> Pairs:
             f"{reference}: {len(references)} lines, but {source} has {len(lines)}; "
             "they must be parallel"
         )
-    pairs = [pair for pair in zip(lines, references, strict=True) if pair[0].strip()][:limit]
-    if not pairs:
+    different: dict[str, str] = {}
+    for line, text in zip(lines, references, strict=True):
+        if line.strip():
+            different.setdefault(line, text)
+    if not different:
         raise BothendsError(f"{source}: no line with text in it")
-    pairs.sort(key=lambda pair: -len(pair[0]))
+    pairs = sorted(list(different.items())[:limit], key=lambda pair: -len(pair[0]))
     return Pairs([line for line, _ in pairs], [text for _, text in pairs] if reference else None)
