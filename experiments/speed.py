@@ -151,12 +151,13 @@ def _lengths(table: Table, task: Task, models: Sequence[Model]) -> Job:
         shell.say(f"{len(shown)} models")
         partial = target.with_name(f".{target.name}.partial")
         picture = target.with_suffix(".svg")
-        shell.bothends(
-            "lengths", "--model", *(model.run / "int8" for model in shown),
-            "--source", task.file("test", "source"), "--reference", task.file("test", "target"),
-            "--metric", task.metric, "--tokenizer", task.tokenizer,
-            "--json", partial, "--picture", picture,
-        )  # fmt: skip
+        with on_one_core():  # sentences are timed one by one
+            shell.bothends(
+                "lengths", "--model", *(model.run / "int8" for model in shown),
+                "--source", task.file("test", "source"), "--reference", task.file("test", "target"),
+                "--metric", task.metric, "--tokenizer", task.tokenizer,
+                "--json", partial, "--picture", picture,
+            )  # fmt: skip
         os.replace(partial, target)
 
     return Job(target.stem, target, measure)
