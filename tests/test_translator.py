@@ -260,7 +260,7 @@ class TestTranslate:
         options: dict[str, Any] = dict(
             beam=3, n_best=2, min_length=2, max_length=9, max_source_length=8, batch_tokens=16
         )
-        of_numpy = {name: np.int64(value) for name, value in options.items()}
+        of_numpy: dict[str, Any] = {name: np.int64(value) for name, value in options.items()}
         lines = sentences(5, seed=16)
         same(translator.translate(lines, **of_numpy), translator.translate(lines, **options))
 
