@@ -6,7 +6,6 @@ was killed: no two trainings ever write into one directory.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bothends.errors import BothendsError
+from bothends.locking import locked
 
 
 class StoppedError(BothendsError):
@@ -163,9 +163,5 @@ def catch_signals(processes: Processes) -> Iterator[None]:
 
 def _run(job: Job, processes: Processes) -> None:
     job.lock.parent.mkdir(parents=True, exist_ok=True)
-    with open(job.lock, "wb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BothendsError(f"another process is at work on {job.target}") from None
+    with locked(job.lock, f"another process is at work on {job.target}") as lock:
         job.work(Shell(job, processes, lock.fileno()))

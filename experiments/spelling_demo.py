@@ -22,7 +22,8 @@ from bothends.engines.torch_engine import TorchEngine
 from bothends.model.config import Dropout, ModelConfig
 from bothends.model.transformer import Transformer
 from bothends.order import GenerationOrder, IntArray
-from bothends.search import Hypothesis, SearchOptions, beam_search
+from bothends.search import Hypothesis, beam_search
+from bothends.search_options import SearchOptions
 
 ORDERS = [GenerationOrder.parse(name) for name in ("1x1", "2x1", "2x2")]
 SENTENCE = ["We", "write", "this", "sentence", "from", "both", "ends"]

@@ -31,7 +31,8 @@ from bothends.model.directory import (
 )
 from bothends.order import GenerationOrder, IntArray
 from bothends.scoring import force_scores
-from bothends.search import Hypothesis, SearchOptions, beam_search
+from bothends.search import Hypothesis, beam_search
+from bothends.search_options import SearchOptions
 from conftest import random_source
 from tiny_model import sentences, tiny_model
 

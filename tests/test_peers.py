@@ -23,7 +23,8 @@ from bothends.model.config import ModelConfig, preset
 from bothends.model.directory import Description, write_description
 from bothends.order import GenerationOrder, IntArray
 from bothends.scoring import force_scores
-from bothends.search import SearchOptions, beam_search
+from bothends.search import beam_search
+from bothends.search_options import SearchOptions
 
 ORDER = GenerationOrder()
 LABEL = Label("test", "test", "1x1", "test", "float32")

@@ -22,11 +22,11 @@ from bothends.order import BoolArray, GenerationOrder, IntArray
 from bothends.scoring import ForcedScore, force_scores
 from bothends.search import (
     Hypothesis,
-    SearchOptions,
     beam_search,
     block_inputs,
     joint_topk,
 )
+from bothends.search_options import SearchOptions
 from conftest import ALL_ORDERS, MakeModel, random_source
 from toy_engine import ToyEngine, ToyState
 

@@ -14,7 +14,8 @@ from bothends.engines.torch_engine import TorchEngine
 from bothends.model.config import Dropout, ModelConfig
 from bothends.model.transformer import Transformer
 from bothends.order import IntArray
-from bothends.search import Hypothesis, SearchOptions, beam_search
+from bothends.search import Hypothesis, beam_search
+from bothends.search_options import SearchOptions
 
 #: Four special tokens and twelve symbols.
 TOY_CONFIG = ModelConfig(

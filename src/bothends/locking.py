@@ -12,12 +12,15 @@ from bothends.errors import BothendsError
 
 
 @contextmanager
-def locked(path: Path, otherwise: str) -> Iterator[None]:
-    """Hold the lock of a file, made if need be; an error that says `otherwise` if another does."""
+def locked(path: Path, otherwise: str) -> Iterator[BinaryIO]:
+    """Hold the lock of a file, made if need be; an error that says `otherwise` if another does.
+
+    A process that inherits the file holds the lock, too.
+    """
     with open(path, "ab") as file:
         if not _lock(file):
             raise BothendsError(otherwise)
-        yield
+        yield file
 
 
 def _lock(file: BinaryIO) -> bool:

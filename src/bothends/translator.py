@@ -30,7 +30,8 @@ from bothends.model.directory import Description, read_description
 from bothends.order import IntArray
 from bothends.repeats import remove_repeated_words
 from bothends.scoring import ForcedScore, force_scores
-from bothends.search import Hypothesis, beam_search, check_whole_number
+from bothends.search import Hypothesis, beam_search
+from bothends.search_options import check_whole_number
 from bothends.streaming import Place, in_order, split_into_windows, submit_in_batches
 from bothends.translation import BATCH_TOKENS, EMPTY, Translation, TranslationOptions
 from bothends.vocabulary import Vocabularies

@@ -16,7 +16,8 @@ from typing import Any, Generic, NamedTuple, Protocol
 from bothends.engines.protocol import Engine, FloatArray, State, TopK, pad_sources
 from bothends.model.config import SpecialTokens
 from bothends.order import BoolArray, GenerationOrder, IntArray
-from bothends.search import SearchOptions, beam_search
+from bothends.search import beam_search
+from bothends.search_options import SearchOptions
 
 
 class Threads(NamedTuple):

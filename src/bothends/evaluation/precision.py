@@ -12,7 +12,8 @@ from bothends.engines.protocol import Engine, pad_sources
 from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder, IntArray
 from bothends.scoring import force_scores
-from bothends.search import SearchOptions, beam_search
+from bothends.search import beam_search
+from bothends.search_options import SearchOptions
 from bothends.translation import TranslationOptions
 
 #: Sentences that are translated together.

@@ -12,7 +12,8 @@ import torch
 from bothends import metrics
 from bothends.engines.torch_engine import TorchEngine
 from bothends.model.transformer import Transformer
-from bothends.search import SearchOptions, beam_search
+from bothends.search import beam_search
+from bothends.search_options import SearchOptions
 from bothends.shards import PreparedCorpus, TokenPairs
 from bothends.training.batches import collate, cut
 from bothends.training.distributed import Processes

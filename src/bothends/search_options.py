@@ -1,0 +1,72 @@
+"""What a search is asked for: how many hypotheses, how long, and how they are ranked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Literal
+
+from bothends.errors import UsageError, nearest
+
+NORMALISATIONS = ("google", "mean")
+#: The exported graphs compute each row's attention over the entries of all rows of its sentence, so
+#: memory grows with the square of the beam and with the length: 0.4 GB here for a sentence of 16
+#: tokens and a small model, and as much for every other sentence of the batch.
+MAX_BEAM = 256
+
+
+def check_whole_number(name: str, value: object, least: int) -> None:
+    """Complain about an option that is no whole number from `least` on; NumPy's are numbers too."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise UsageError(f"{name} must be a whole number from {least} on, not {value!r}")
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What to search for. Lengths are in tokens of text: the end symbol is not counted."""
+
+    #: hypotheses kept per sentence; 1 is greedy search
+    beam: int = 4
+    length_penalty: float = 0.6
+    #: how a logprob becomes a score, see `score`
+    normalisation: Literal["google", "mean"] = "google"
+    #: hypotheses returned per sentence
+    n_best: int = 1
+    min_length: int = 0
+    max_length: int = 256
+
+    def __post_init__(self) -> None:
+        lowest = {"beam": 1, "n_best": 1, "min_length": 0, "max_length": 1}
+        for name, least in lowest.items():
+            check_whole_number(name, getattr(self, name), least)
+        if self.beam > MAX_BEAM:
+            raise UsageError(f"beam {self.beam}: at most {MAX_BEAM}, or memory would run out")
+        if self.n_best > self.beam:
+            raise UsageError(
+                f"n_best must not exceed the beam: {self.n_best} hypotheses were asked of a beam "
+                f"of {self.beam}; widen the beam or ask for fewer"
+            )
+        if self.min_length > self.max_length:
+            raise UsageError(
+                f"min_length {self.min_length} is greater than max_length {self.max_length}"
+            )
+        penalty = self.length_penalty
+        if not isinstance(penalty, Real) or not 0 <= penalty < math.inf:
+            raise UsageError(f"length_penalty must be 0 or more, not {penalty!r}")
+        if self.normalisation not in NORMALISATIONS:
+            raise UsageError(
+                f"unknown normalisation {self.normalisation!r}; "
+                + nearest(self.normalisation, NORMALISATIONS)
+            )
+
+    def score(self, logprob: float, length: int) -> float:
+        """A logprob normalised by the number of text tokens; the end symbol is not counted.
+
+        `google` divides by `((5 + length) / 6) ** length_penalty` (Wu et al. 2016), `mean` by the
+        length, where the empty text counts as one token.
+        """
+        if self.normalisation == "mean":
+            return logprob / max(length, 1)
+        norm: float = ((5 + length) / 6) ** self.length_penalty
+        return logprob / norm
