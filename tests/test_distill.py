@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -285,6 +286,17 @@ def test_a_damaged_shard_is_named(options: Distillation, damage: str) -> None:
         distill(options)
     path.unlink()
     assert complete(options) == manifest
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "shards/000002.jsonl"])
+def test_what_a_newer_version_wrote_is_not_called_damaged(options: Distillation, name: str) -> None:
+    complete(options)
+    path = options.output / name
+    path.write_bytes(re.sub(rb'("format_version": )1', rb"\g<1>2", path.read_bytes(), count=1))
+    if name != "manifest.json":
+        (options.output / "manifest.json").unlink()
+    with pytest.raises(BothendsError, match=f"{name}: format version 2, .* a newer bothends"):
+        distill(options)
 
 
 @pytest.mark.parametrize(

@@ -287,6 +287,15 @@ def test_a_lack_of_memory_is_told_apart(message: str, error: type[Exception]) ->
         Binding(session).run()
 
 
+def test_a_graph_that_memory_does_not_suffice_for_is_not_called_damaged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failure = RuntimeError("Exception during initialization: std::bad_alloc")
+    monkeypatch.setattr("onnxruntime.InferenceSession", Mock(side_effect=failure))
+    with pytest.raises(MemoryError, match=r"encoder\.onnx cannot be loaded"):
+        OnnxEngine.load(tiny_model("2x1", "float32"))
+
+
 def encode(directory: Path, lines: list[str]) -> list[IntArray]:
     from bothends.vocabulary import Vocabularies
 

@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bothends.cli import run
-from bothends.drawing import draw_svg, draw_text, in_ascii
-from bothends.drawing.width import align_right, center, display_width
+from bothends.drawing import draw_steps, draw_svg, draw_text, in_ascii
+from bothends.drawing.width import align_right, display_width
 from bothends.order import GenerationOrder
 from command_line import error_line
 from every_order import EVERY_ORDER
@@ -84,9 +84,9 @@ step 1   1→  2→  ·   ·   ·  ←6  ←7
 step 2   1   2   3→  4→ ←5   6   7   end
 """,
     "4x1 10": """
-step 1   1→  ·   ·   ·  ←5   6→  ·   ·   ·   ←10
-step 2   1   2→  ·  ←4   5   6   7→  ·  ←9    10
-step 3   1   2   3→  4   5   6   7   8→  9    10  end
+step 1   1→  ·   ·   ·  ←5   6→  ·   ·   ·  ←10
+step 2   1   2→  ·  ←4   5   6   7→  ·  ←9   10
+step 3   1   2   3→  4   5   6   7   8→  9   10   end
 """,
     "2x1+middle-to-side 5": """
 step 1   ·   ·  ←3   4→  ·
@@ -133,16 +133,16 @@ def test_the_steps_of_other_orders(case: str, capsys: pytest.CaptureFixture[str]
 
 def test_words_instead_of_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     shown = output(capsys, "2x1", "--text", IDEA)
-    assert "step 1    We→   ·       ·        ·        ·      ·    ←ends\n" in shown
-    assert "step 4    We  write    this   sentence→  from   both   ends  end\n" in shown
+    assert "step 1   We→    ·      ·        ·        ·      ·    ←ends\n" in shown
+    assert "step 4   We   write   this   sentence→  from   both   ends   end\n" in shown
     # No words are no tokens, not an error: an empty line is a text too.
     assert output(capsys, "2x2", "--text", "  ") == NOTHING
 
 
 WIDE = """\
-step 1    我们→  ·     ·     ·   ←句子
-step 2    我们   从→   ·    ←写   句子
-step 3    我们   从   两端→  写   句子  end
+step 1   我们→  ·     ·     ·   ←句子
+step 2   我们   从→   ·    ←写   句子
+step 3   我们   从   两端→  写   句子   end
 
 slots, in generation order
 token       我们  句子 |    从    写 |  两端   end
@@ -187,7 +187,6 @@ def test_display_width(text: str, columns: int) -> None:
 @given(st.text("ab1", max_size=9), st.integers(0, 12))
 def test_text_of_plain_characters_is_padded_as_python_does(text: str, more: int) -> None:
     columns = len(text) + more
-    assert center(text, columns) == text.center(columns)
     assert align_right(text, columns) == text.rjust(columns)
 
 
@@ -203,6 +202,15 @@ def test_every_step_points_at_its_own_tokens(order: GenerationOrder, length: int
         waiting = length - len(permutation[: (step + 1) * order.block_size])
         assert line.count("·") == waiting
     assert [line.endswith("end") for line in steps] == [False] * (len(steps) - 1) + [True]
+
+
+@given(orders, st.lists(st.text("abc", min_size=1, max_size=4), max_size=8))
+def test_words_stay_where_they_appear(order: GenerationOrder, words: list[str]) -> None:
+    steps = [line[8:] for line in draw_steps(order, words).splitlines()]
+    final = re.sub("[→←]", " ", steps[-1])
+    for line in steps:
+        assert not re.search("→←|[a-c]←|→[a-c]", line)
+        assert all(x in "→←· " or x == y for x, y in zip(line, final, strict=False))
 
 
 @example(GenerationOrder(), 22, 113)

@@ -33,7 +33,7 @@ from pydantic import ValidationError
 from bothends.corpus import FilterReport
 from bothends.errors import BothendsError
 from bothends.model.config import Strict
-from bothends.model.directory import first_problem, write_atomically
+from bothends.model.directory import first_problem, parse_versioned, write_atomically
 from bothends.vocabulary import Vocabularies
 
 FORMAT_VERSION = 1
@@ -265,15 +265,9 @@ def read_manifest(directory: Path) -> Manifest:
     if not path.is_file():
         raise BothendsError(f"{directory}: not a prepared corpus, {MANIFEST} is missing")
     try:
-        content = json.loads(path.read_bytes())
-        version = content["format_version"]
-    except (ValueError, KeyError, TypeError) as error:
+        content = parse_versioned(path.read_bytes(), path, FORMAT_VERSION)
+    except ValueError as error:
         raise BothendsError(f"{path}: damaged, not a corpus's manifest ({error!r})") from None
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise BothendsError(
-            f"{path}: format version {version}, but this bothends reads up to {FORMAT_VERSION}; "
-            "a newer bothends is needed"
-        )
     try:
         return Manifest.model_validate(content)
     except ValidationError as error:

@@ -24,7 +24,7 @@ from bothends.distillation.job import Job, Teacher, encode_lines, read_shards
 from bothends.distillation.shard_file import Record, read_header, read_shard, shard_path
 from bothends.errors import BothendsError
 from bothends.model.config import Strict
-from bothends.model.directory import read_description, write_atomically
+from bothends.model.directory import parse_versioned, read_description, write_atomically
 from bothends.progress import progress
 from bothends.provenance import source_commit
 from bothends.shards import FileRecord, RecordedFile
@@ -97,7 +97,8 @@ class DistilledCorpus:
         if not path.is_file():
             return None
         try:
-            manifest = Manifest.model_validate(json.loads(path.read_bytes()))
+            content = parse_versioned(path.read_bytes(), path, FORMAT_VERSION)
+            manifest = Manifest.model_validate(content)
         except ValueError:  # pydantic's errors are such, too
             raise BothendsError(
                 f"{path}: not the manifest of a distilled corpus, or damaged; name another --output"

@@ -14,12 +14,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from bothends.distillation.job import Job, encode_lines
 from bothends.errors import BothendsError
 from bothends.model.config import Strict
-from bothends.model.directory import write_atomically
+from bothends.model.directory import parse_versioned, write_atomically
 from bothends.translation import TranslationOptions
 from bothends.translator import Translator
 
@@ -112,8 +110,8 @@ def read_header(path: Path, job: Job) -> Header:
     except OSError as error:
         raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
     try:
-        header = Header.model_validate(json.loads(line))
-    except (ValueError, ValidationError):
+        header = Header.model_validate(parse_versioned(line, path, FORMAT_VERSION))
+    except ValueError:  # pydantic's errors are such, too
         raise _damaged(path) from None
     if difference := job.difference(header.job):
         raise BothendsError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bothends.drawing.picture import Picture, Token
-from bothends.drawing.width import align_right, center, display_width
+from bothends.drawing.width import align_right, display_width
 from bothends.order import GenerationOrder
 
 #: Of a long text: how many steps are drawn, rows and columns of the mask, and folds of the table.
@@ -65,27 +65,26 @@ class _Pen:
 def _steps(picture: Picture, width: int, pen: _Pen) -> list[str]:
     """The text after each step: an arrow for what is new, a dot for what is still to come."""
     *words, end = picture.text
-    cells = [display_width(word.label) + 3 for word in words]
     name = len(f"step {end.step}") + 2
+    cells = sum(display_width(_word(word, step=0)) for word in words)
     last = " " * bool(words) + end.label
-    if name + sum(cells) + len(last) > width:
+    if name + cells + len(last) > width:
         return _long_steps(picture, width - name, pen)
     lines = []
     for step in range(1, picture.steps + 1):
         line = f"step {step}".ljust(name)
-        for word, cell in zip(words, cells, strict=True):
-            line += pen(center(_word(word, step), cell), word, bold=word.step == step)
+        for word in words:
+            line += pen(_word(word, step), word, bold=word.step == step)
         lines.append(line)
     lines[-1] += last
     return lines
 
 
 def _word(token: Token, step: int) -> str:
-    if step < token.step:
-        return "·"
-    if step > token.step:
-        return token.label
-    return f" {token.label}→" if token.moves_right else f"←{token.label} "
+    """A cell of the same width at every step: room for an arrow on both sides, and a space."""
+    label = token.label if step >= token.step else "·".center(display_width(token.label))
+    left, right = (" ", "→") if token.moves_right else ("←", " ")
+    return f"{left}{label}{right} " if step == token.step else f" {label}  "
 
 
 def _long_steps(picture: Picture, width: int, pen: _Pen) -> list[str]:

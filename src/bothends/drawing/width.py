@@ -10,13 +10,6 @@ def display_width(text: str) -> int:
     return sum(map(_columns, text))
 
 
-def center(text: str, columns: int) -> str:
-    """As `str.center`, which counts characters."""
-    spaces = columns - display_width(text)
-    left = (spaces + columns % 2) // 2
-    return " " * left + text + " " * (spaces - left)
-
-
 def align_right(text: str, columns: int) -> str:
     """As `str.rjust`, which counts characters."""
     return " " * (columns - display_width(text)) + text

@@ -14,6 +14,11 @@ from numpy.typing import NDArray
 from bothends.order import IntArray
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a session failed for want of memory; only the message of its error says so."""
+    return any(words in str(error) for words in ("Failed to allocate memory", "std::bad_alloc"))
+
+
 class Binding:
     """The inputs and outputs of one session for one user of it."""
 
@@ -39,9 +44,9 @@ class Binding:
         try:
             self._session.run_with_iobinding(self._binding)
         except RuntimeError as error:
-            if "Failed to allocate memory" not in str(error):
-                raise
-            raise MemoryError(str(error)) from None
+            if is_out_of_memory(error):
+                raise MemoryError(str(error)) from None
+            raise
 
 
 class StepArrays:

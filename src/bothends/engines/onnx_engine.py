@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bothends.engines.onnx_binding import Binding, StepArrays
+from bothends.engines.onnx_binding import Binding, StepArrays, is_out_of_memory
 from bothends.engines.onnx_memory import Float32Array, Memory, Pool
 from bothends.engines.onnx_state import EVERYTHING, OnnxState, additive
 from bothends.engines.protocol import FloatArray, TopK
@@ -240,6 +240,8 @@ def _load_session(path: Path, description: Description, threads: int) -> Any:
             str(path), options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # its exceptions have no common base of their own
+        if is_out_of_memory(error):
+            raise MemoryError(f"{path} cannot be loaded") from None
         raise BothendsError(f"{path}: damaged, not an exported graph ({error})") from None
     found = _metadata(session)
     again = f"`bothends export {path.parent}` writes it anew"

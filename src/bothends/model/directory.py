@@ -68,17 +68,11 @@ def read_description(directory: Path) -> Description:
     if not path.is_file():
         raise BothendsError(f"{directory}: not a model directory, {CONFIG} is missing")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        version = content["format_version"]
+        content = parse_versioned(path.read_bytes(), path, FORMAT_VERSION)
     except OSError as error:
         raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise BothendsError(f"{path}: damaged, not a model's configuration ({error!r})") from None
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise BothendsError(
-            f"{path}: format version {version}, but this bothends reads up to {FORMAT_VERSION}; "
-            "a newer bothends is needed"
-        )
     try:
         return Description.model_validate(content)
     except ValidationError as error:
@@ -89,6 +83,24 @@ def write_description(directory: Path, description: Description) -> None:
     """Write `config.json`, whole or not at all."""
     text = json.dumps(description.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     write_atomically(Path(directory) / CONFIG, text.encode())
+
+
+def parse_versioned(text: bytes, path: Path, newest: int) -> dict[str, Any]:
+    """JSON that says which version of its format it is in; a ValueError if it is anything else.
+
+    A version that is newer than `newest` is a file of `path` that nothing is wrong with.
+    """
+    content = json.loads(text)
+    if not isinstance(content, dict) or not isinstance(
+        version := content.get("format_version"), int
+    ):
+        raise ValueError("no format_version")
+    if version > newest:
+        raise BothendsError(
+            f"{path}: format version {version}, but this bothends reads up to {newest}; "
+            "a newer bothends is needed"
+        )
+    return content
 
 
 def write_atomically(path: Path, content: bytes) -> None:
