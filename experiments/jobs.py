@@ -111,7 +111,8 @@ class Shell:
             raise BothendsError(f"{said} (all of it: {log})")
 
     def say(self, text: str) -> None:
-        print(f"{time.strftime('%H:%M:%S')} {self.job.name}: {text}", flush=True)
+        # One write with its newline: jobs that speak at once must not do so on one line.
+        print(f"{time.strftime('%H:%M:%S')} {self.job.name}: {text}\n", end="", flush=True)
 
 
 def run_jobs(jobs: Sequence[Job], at_once: int, processes: Processes) -> dict[str, str]:
