@@ -80,12 +80,13 @@ def list_models(tables: Sequence[Table], rows: Sequence[str]) -> None:
     for table in tables:
         for model in table.models(rows):
             wanted_by.setdefault(model, []).append(table.name)
+    states = [state_of(model) for model in wanted_by]
     lines = [
-        f"{state_of(model):>18}  {model.name:50}  {', '.join(names)}"
-        for model, names in wanted_by.items()
+        f"{state:>18}  {model.name:50}  {', '.join(names)}"
+        for state, (model, names) in zip(states, wanted_by.items(), strict=True)
     ]
-    done = sum(map(is_done, wanted_by))
-    lines.append(f"{done} of {len(wanted_by)} models are done")
+    done, kept = states.count("done"), states.count("result kept")
+    lines.append(f"{len(states)} models: {done} done, {kept} more of which the result is kept")
     # In one go, so that a reader who has seen enough, as in `run.py --list | head`, breaks no pipe.
     print("".join(f"{line}\n" for line in lines), end="")
 

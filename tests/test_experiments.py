@@ -545,12 +545,16 @@ def test_a_kept_result_is_one_of_the_same_recipe(folder: Path) -> None:
 
 
 def test_what_was_kept_is_not_trained_again_if_only_the_missing_is_wanted(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain, ends = load()
     pretend(ends)
     results.keep([table_file.load_table(Path("tables/toy.yaml"))])
     shutil.rmtree("runs")
+    assert run.main(["tables/toy.yaml", "--list"]) == 0
+    *states, summary = (line.strip() for line in capsys.readouterr().out.splitlines())
+    assert [state.split("  ")[0] for state in states] == ["not run", "result kept"]
+    assert summary == "2 models: 0 done, 1 more of which the result is kept"
     found: list[str] = []
 
     def run_jobs(jobs: list[Any], *_: Any) -> dict[str, str]:
