@@ -86,15 +86,14 @@ def write_description(directory: Path, description: Description) -> None:
 
 
 def parse_versioned(text: bytes, path: Path, newest: int) -> dict[str, Any]:
-    """JSON that says which version of its format it is in; a ValueError if it is anything else.
+    """The JSON object of a file that names the version of its format; a ValueError if it is none.
 
-    A version that is newer than `newest` is a file of `path` that nothing is wrong with.
+    A version after `newest` is an error of its own: nothing is wrong with the file.
     """
     content = json.loads(text)
-    if not isinstance(content, dict) or not isinstance(
-        version := content.get("format_version"), int
-    ):
+    if not isinstance(content, dict) or not isinstance(content.get("format_version"), int):
         raise ValueError("no format_version")
+    version = content["format_version"]
     if version > newest:
         raise BothendsError(
             f"{path}: format version {version}, but this bothends reads up to {newest}; "
