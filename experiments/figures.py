@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bothends.evaluation.agreement import Result as Accuracies
-from bothends.evaluation.agreement import draw_agreement
-from bothends.evaluation.plots import COLOURS, MARKERS, load_pyplot
+from bothends.evaluation.analyses.agreement import Result as Accuracies
+from bothends.evaluation.analyses.agreement import draw_agreement
+from bothends.evaluation.bench.plots import COLOURS, MARKERS, load_pyplot
 from columns import Line
 from results import Result
 from steps import Setting

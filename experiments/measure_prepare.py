@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bothends.shards import PreparedCorpus
+from bothends.data.shards import PreparedCorpus
 
 LEXICON = SENTENCES = 200_000
 CHUNK = 1_000_000

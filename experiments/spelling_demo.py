@@ -18,12 +18,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 
 from bothends.drawing import draw_steps
-from bothends.engines.torch_engine import TorchEngine
+from bothends.engines.torch import TorchEngine
 from bothends.model.config import Dropout, ModelConfig
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder, IntArray
-from bothends.search import Hypothesis, beam_search
-from bothends.search_options import SearchOptions
+from bothends.search.beam import Hypothesis, beam_search
+from bothends.search.options import SearchOptions
 
 ORDERS = [GenerationOrder.parse(name) for name in ("1x1", "2x1", "2x2")]
 SENTENCE = ["We", "write", "this", "sentence", "from", "both", "ends"]

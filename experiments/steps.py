@@ -25,12 +25,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bothends.corpus import read_lines
+from bothends.data.shards import MANIFEST
 from bothends.errors import BothendsError
-from bothends.evaluation.bench_machine import this_machine
+from bothends.evaluation.bench.machine import this_machine
 from bothends.model.directory import CONFIG, write_atomically
-from bothends.scoring import ForcedScore
-from bothends.shards import MANIFEST
+from bothends.search.scoring import ForcedScore
+from bothends.text.pairs import read_lines
 from bothends.training.run import RunDirectory, differences
 from jobs import Job, Shell
 from table_file import Agreement, Model, Table, text_folder

@@ -33,9 +33,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor
 
-from bothends.evaluation.peers_transformers import marian_config
+from bothends.evaluation.bench.peer_transformers import marian_config
 from bothends.model.config import Dropout, ModelConfig, preset
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
 from bothends.training.batches import Arrays, collate
 from bothends.training.precision import trains_in_bfloat16

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bothends.errors import UsageError
 from bothends.model.config import Dropout, ModelConfig
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import VARIANTS, GenerationOrder, IntArray
 
 # Tiny products are faster on one thread, and the suite shares its machine.

@@ -11,7 +11,7 @@ import pytest
 
 from bothends import Translator
 from bothends.cli import run
-from bothends.evaluation.agreement import (
+from bothends.evaluation.analyses.agreement import (
     Accuracy,
     Result,
     bin_of,
@@ -20,8 +20,8 @@ from bothends.evaluation.agreement import (
     tally,
     wilson,
 )
-from bothends.evaluation.agreement_subject import lowercase_words, subject_distance
-from bothends.scoring import ForcedScore
+from bothends.evaluation.analyses.subject import lowercase_words, subject_distance
+from bothends.search.scoring import ForcedScore
 from command_line import error_line
 from tiny_model import sentences, tiny_model
 

@@ -12,11 +12,11 @@ from safetensors.torch import load_file, save_file
 
 from bothends.cli import run as run_command
 from bothends.errors import BothendsError
-from bothends.model.averaging import average_models
-from bothends.model.checkpoint import load_model
+from bothends.model.torch.averaging import average_models
+from bothends.model.torch.checkpoint import load_model
+from bothends.text.vocabulary import Vocabularies
 from bothends.training.loop import train
 from bothends.training.run import RunDirectory
-from bothends.vocabulary import Vocabularies
 from command_line import error_line
 from training_data import tiny_recipe
 

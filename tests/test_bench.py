@@ -16,13 +16,23 @@ import numpy as np
 import pytest
 
 from bothends.cli import run
-from bothends.evaluation import bench, plots
-from bothends.evaluation.bench import Call, Case, Contestant, Measurement, Plan, Turn, measure
-from bothends.evaluation.bench_contestants import Wishes, gather
-from bothends.evaluation.bench_machine import Machine, step_bytes, this_machine
-from bothends.evaluation.bench_report import make_report
-from bothends.evaluation.bench_synthetic import random_weights, synthetic_config
-from bothends.evaluation.bench_systems import (
+from bothends.evaluation.bench import measure as bench
+from bothends.evaluation.bench import plots
+from bothends.evaluation.bench.contestants import Wishes, gather
+from bothends.evaluation.bench.machine import Machine, step_bytes, this_machine
+from bothends.evaluation.bench.measure import (
+    Call,
+    Case,
+    Contestant,
+    Measurement,
+    Plan,
+    Turn,
+    measure,
+)
+from bothends.evaluation.bench.peers import choose_peers
+from bothends.evaluation.bench.report import make_report
+from bothends.evaluation.bench.synthetic import random_weights, synthetic_config
+from bothends.evaluation.bench.systems import (
     Bothends,
     Label,
     Outcome,
@@ -31,9 +41,8 @@ from bothends.evaluation.bench_systems import (
     Threads,
     arrangements,
 )
-from bothends.evaluation.bench_table import Table, plain
-from bothends.evaluation.bench_workload import RandomIds, read_pairs
-from bothends.evaluation.peers import choose_peers
+from bothends.evaluation.bench.table import Table, plain
+from bothends.evaluation.bench.workload import RandomIds, read_pairs
 from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder, IntArray
 from tiny_model import sentences, tiny_model

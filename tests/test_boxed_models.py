@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bothends import Translator
-from bothends.box import BOX, DEFAULT_MODEL, boxed_models, find_model
+from bothends.model.bundled import BOX, DEFAULT_MODEL, boxed_models, find_model
 from bothends.model.directory import CARD, CONFIG
 
 MEGABYTE = 1 << 20

@@ -12,14 +12,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bothends.errors import BothendsError
-from bothends.model.checkpoint import (
+from bothends.model.directory import Description
+from bothends.model.torch.checkpoint import (
     evenly_spaced,
     load_model,
     save_model,
     transfer_weights,
 )
-from bothends.model.directory import Description
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
 from conftest import ALL_ORDERS, MakeModel, tiny_config
 

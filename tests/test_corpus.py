@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothends.corpus import Filters, SeenPairs, read_batches, read_lines, read_pairs
-from bothends.encoding import CorpusEncoder
 from bothends.errors import BothendsError, UsageError
-from bothends.vocabulary import Normalisation, Vocabulary, VocabularyOptions, train_vocabulary
+from bothends.text.encoding import CorpusEncoder
+from bothends.text.pairs import Filters, SeenPairs, read_batches, read_lines, read_pairs
+from bothends.text.vocabulary import Normalisation, Vocabulary, VocabularyOptions, train_vocabulary
 from corpus_data import make_sentences, write_lines
 
 
@@ -188,7 +188,7 @@ def test_encoding_by_words_equals_encoding_by_lines(
 def test_encoder_forgets_and_goes_on(
     vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bothends.encoding._REMEMBERED_TOKENS", 10)
+    monkeypatch.setattr("bothends.text.encoding._REMEMBERED_TOKENS", 10)
     encoder = CorpusEncoder(vocabulary)
     for seed in (1, 2, 1):
         lines = make_sentences(50, seed)

@@ -19,13 +19,13 @@ from typing import Any
 import pytest
 
 from bothends.cli import run
+from bothends.data.shards import PreparedCorpus
 from bothends.distillation.corpus_directory import Manifest
 from bothends.distillation.distill import Distillation, Share, distill
 from bothends.distillation.filters import PairFilters, repeated_words
 from bothends.distillation.job import Teacher, describe_job
 from bothends.distillation.shard_file import Record, read_header, write_shard
 from bothends.errors import BothendsError
-from bothends.shards import PreparedCorpus
 from bothends.translator import Translator
 from command_line import error_line
 from corpus_data import write_lines

@@ -17,12 +17,12 @@ import pytest
 import torch
 
 from bothends.engines.export import write_graphs
-from bothends.engines.onnx_engine import OnnxEngine
+from bothends.engines.onnx.engine import OnnxEngine
 from bothends.engines.protocol import Engine, FloatArray, TopK
-from bothends.engines.torch_engine import TorchEngine
+from bothends.engines.torch import TorchEngine
 from bothends.model.config import Dropout
 from bothends.model.directory import Description, write_description
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder, IntArray
 from conftest import ALL_ORDERS, MakeModel, random_source
 
@@ -268,7 +268,7 @@ def test_more_slots_than_are_held_at_once_can_be_forced(
     random: np.random.Generator,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in ("torch_engine", "onnx_engine"):
+    for module in ("torch", "onnx.engine"):
         monkeypatch.setattr(f"bothends.engines.{module}.FORCED_SLOTS", 5)
     test_forced_logprobs(GenerationOrder.parse("2x1"), engine_case, make_engine, make_model, random)
 

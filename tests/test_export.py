@@ -15,11 +15,11 @@ from safetensors.numpy import load_file, save_file
 
 from bothends.cli import run
 from bothends.engines.export import export_model
-from bothends.engines.onnx_engine import OnnxEngine
-from bothends.engines.weights import weight_shapes
+from bothends.engines.onnx.engine import OnnxEngine
 from bothends.evaluation.precision import compare
 from bothends.model.directory import CONFIG, DECODER, ENCODER, VOCABULARY, WEIGHTS
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
+from bothends.model.weights import weight_shapes
 from bothends.order import GenerationOrder
 from conftest import tiny_config
 from tiny_model import sentences, tiny_model

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from bothends.model.config import Dropout
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import BoolArray, GenerationOrder
 from conftest import ALL_ORDERS, MakeModel, order_tensors, random_source
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
 from toy_task import TOY_CONFIG, Pair, generate, loss_of, random_sequence, reversals, train
 

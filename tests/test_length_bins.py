@@ -10,8 +10,13 @@ import pytest
 
 from bothends.cli import run
 from bothends.errors import UsageError
-from bothends.evaluation.length_bins import Timed, by_length, split_by_length, translate_in_turns
-from bothends.metrics import bleu, exact
+from bothends.evaluation.analyses.lengths import (
+    Timed,
+    by_length,
+    split_by_length,
+    translate_in_turns,
+)
+from bothends.metrics.sums import bleu, exact
 from command_line import error_line
 from tiny_model import sentences, tiny_model
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bothends.errors import BothendsError
-from bothends.lines import LineReader
+from bothends.text.lines import LineReader
 
 CONTENTS = [
     (b"", []),

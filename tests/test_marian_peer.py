@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 
-from bothends.engines.torch_engine import TorchEngine
+from bothends.engines.torch import TorchEngine
 from bothends.model.config import ModelConfig, SpecialTokens
 from bothends.model.sinusoid import sinusoid
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder, IntArray
 
 WORDS, PAD, END = 60, 59, 0

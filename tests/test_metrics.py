@@ -13,10 +13,10 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.evaluate import System, evaluate
-from bothends.evaluation.metrics import choose_metrics
-from bothends.evaluation.otem import count_over_translated
-from bothends.evaluation.significance import Interval, compare, resample
-from bothends.metrics import Metric, bleu, chrf, rouge, tokenizer_for
+from bothends.metrics.named import choose_metrics
+from bothends.metrics.otem import count_over_translated
+from bothends.metrics.significance import Interval, compare, resample
+from bothends.metrics.sums import Metric, bleu, chrf, rouge, tokenizer_for
 
 TEXT = st.lists(st.sampled_from(["a", "b", "cat", "dog,", "é.", "日本語"]), max_size=7).map(
     " ".join

@@ -15,12 +15,12 @@ import onnx
 import pytest
 
 from bothends.engines.export import write_graphs
-from bothends.engines.loading import Precision
-from bothends.engines.onnx_binding import Binding
-from bothends.engines.onnx_engine import OnnxEngine
+from bothends.engines.onnx.binding import Binding
+from bothends.engines.onnx.engine import OnnxEngine
 from bothends.engines.protocol import TopK, pad_sources
+from bothends.engines.registry import Precision
 from bothends.errors import BothendsError
-from bothends.evaluation.bench_synthetic import random_weights
+from bothends.evaluation.bench.synthetic import random_weights
 from bothends.model.config import ModelConfig, SpecialTokens
 from bothends.model.directory import (
     DECODER,
@@ -30,9 +30,9 @@ from bothends.model.directory import (
     write_description,
 )
 from bothends.order import GenerationOrder, IntArray
-from bothends.scoring import force_scores
-from bothends.search import Hypothesis, beam_search
-from bothends.search_options import SearchOptions
+from bothends.search.beam import Hypothesis, beam_search
+from bothends.search.options import SearchOptions
+from bothends.search.scoring import force_scores
 from conftest import random_source
 from tiny_model import sentences, tiny_model
 
@@ -216,7 +216,7 @@ def test_loading_and_translating_needs_neither_pytorch_nor_onnx() -> None:
     program = (
         "import sys, numpy as np\n"
         "from pathlib import Path\n"
-        "from bothends.engines.onnx_engine import OnnxEngine\n"
+        "from bothends.engines.onnx.engine import OnnxEngine\n"
         f"engine = OnnxEngine.load(Path({str(directory)!r}))\n"
         "engine.encode(np.array([[5, 6, 3]]))\n"
         "print([name for name in ('torch', 'onnx', 'safetensors') if name in sys.modules])\n"
@@ -297,7 +297,7 @@ def test_a_graph_that_memory_does_not_suffice_for_is_not_called_damaged(
 
 
 def encode(directory: Path, lines: list[str]) -> list[IntArray]:
-    from bothends.vocabulary import Vocabularies
+    from bothends.text.vocabulary import Vocabularies
 
     vocabulary = Vocabularies.load(directory).source
     return [np.array([*pieces, SPECIAL.end]) for pieces in vocabulary.encode(lines)]

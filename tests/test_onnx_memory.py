@@ -6,7 +6,7 @@ import gc
 
 import numpy as np
 
-from bothends.engines.onnx_memory import FIRST_ENTRIES, Cache, Memory, Pool
+from bothends.engines.onnx.memory import FIRST_ENTRIES, Cache, Memory, Pool
 
 ENTRY = (3, 2, 4)  # sentences, heads, head width
 

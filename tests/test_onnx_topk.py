@@ -6,8 +6,8 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from bothends.engines.onnx_graph import GraphWriter
-from bothends.engines.onnx_topk import LARGEST_CHUNK, chunk_size, write_topk
+from bothends.engines.onnx.graph import GraphWriter
+from bothends.engines.onnx.topk import LARGEST_CHUNK, chunk_size, write_topk
 
 
 def session(size: int) -> onnxruntime.InferenceSession:

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 from bothends.engines.export import write_graphs
-from bothends.engines.onnx_engine import OnnxEngine
+from bothends.engines.onnx.engine import OnnxEngine
 from bothends.engines.protocol import pad_sources
-from bothends.engines.weights import Weights
 from bothends.errors import BothendsError, UsageError
-from bothends.evaluation import peers
-from bothends.evaluation.bench_synthetic import never_ending, random_sources, random_weights
-from bothends.evaluation.bench_systems import Bothends, Label, Request, Threads
-from bothends.evaluation.peers import PeerSource, choose_peers, make_peers
-from bothends.evaluation.peers_ctranslate2 import CTranslate2, convert
-from bothends.evaluation.peers_transformers import Transformers
+from bothends.evaluation.bench import peers
+from bothends.evaluation.bench.peer_ctranslate2 import CTranslate2, convert
+from bothends.evaluation.bench.peer_transformers import Transformers
+from bothends.evaluation.bench.peers import PeerSource, choose_peers, make_peers
+from bothends.evaluation.bench.synthetic import never_ending, random_sources, random_weights
+from bothends.evaluation.bench.systems import Bothends, Label, Request, Threads
 from bothends.model.config import ModelConfig, preset
 from bothends.model.directory import Description, write_description
+from bothends.model.weights import Weights
 from bothends.order import GenerationOrder, IntArray
-from bothends.scoring import force_scores
-from bothends.search import beam_search
-from bothends.search_options import SearchOptions
+from bothends.search.beam import beam_search
+from bothends.search.options import SearchOptions
+from bothends.search.scoring import force_scores
 
 ORDER = GenerationOrder()
 LABEL = Label("test", "test", "1x1", "test", "float32")

@@ -11,8 +11,8 @@ import pytest
 from bothends import GenerationOrder, Translator
 from bothends.cli import run
 from bothends.errors import BothendsError
-from bothends.evaluation.pmi import Model, analyse, in_turn
-from bothends.scoring import ForcedScore, corpus_perplexity
+from bothends.evaluation.analyses.pmi import Model, analyse, in_turn
+from bothends.search.scoring import ForcedScore, corpus_perplexity
 from command_line import error_line
 from tiny_model import sentences, tiny_model
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from bothends.cli import run
+from bothends.data.shards import PreparedCorpus
 from bothends.locking import locked
 from bothends.progress import progress
-from bothends.shards import PreparedCorpus
-from bothends.vocabulary import Vocabulary
+from bothends.text.vocabulary import Vocabulary
 from corpus_data import make_sentences, write_lines
 
 

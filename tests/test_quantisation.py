@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bothends.engines.onnx_graph import GraphWriter
-from bothends.engines.onnx_products import Int8Products
+from bothends.engines.onnx.graph import GraphWriter
+from bothends.engines.onnx.products import Int8Products
 from bothends.engines.quantisation import (
     ROW_LIMIT,
     WEIGHT_LIMIT,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothends.repeats import remove_repeated_words, remove_repeats
+from bothends.text.repeats import remove_repeated_words, remove_repeats
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothends.sampling import PairSample, affordable
+from bothends.data.sampling import PairSample, affordable
 
 
 def sample_of(sources: list[str], size: int, characters: int = 10**9) -> PairSample:
@@ -48,7 +48,7 @@ def test_every_pair_is_as_likely_as_any_other(
     counts: Counter[str] = Counter()
     lines = [f"{number:04}" for number in range(100)]
     for seed in range(1000):
-        monkeypatch.setattr("bothends.sampling._SEED", seed)
+        monkeypatch.setattr("bothends.data.sampling._SEED", seed)
         counts.update(sample_of(lines, 30, characters).sides()[0])
     mean = sum(counts.values()) / len(lines)
     # A count is binomial, its standard deviation below sqrt(mean): six of them are no chance.

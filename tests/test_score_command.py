@@ -11,7 +11,7 @@ import pytest
 
 from bothends import Translator
 from bothends.cli import run
-from bothends.scoring import ForcedScore, corpus_perplexity
+from bothends.search.scoring import ForcedScore, corpus_perplexity
 from tiny_model import sentences, tiny_model
 
 Command = Callable[..., tuple[int, list[str], str]]

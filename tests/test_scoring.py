@@ -10,11 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bothends.engines.torch_engine import TorchEngine
+from bothends.engines.torch import TorchEngine
 from bothends.errors import UsageError
 from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder
-from bothends.scoring import ForcedScore, corpus_perplexity, force_scores
+from bothends.search.scoring import ForcedScore, corpus_perplexity, force_scores
 from conftest import ALL_ORDERS, MakeModel, random_source
 from toy_engine import ToyEngine
 

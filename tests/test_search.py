@@ -14,19 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bothends.engines.protocol import FloatArray, TopK
-from bothends.engines.torch_engine import TorchEngine
+from bothends.engines.torch import TorchEngine
 from bothends.errors import BothendsError, UsageError
 from bothends.model.config import SpecialTokens
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import BoolArray, GenerationOrder, IntArray
-from bothends.scoring import ForcedScore, force_scores
-from bothends.search import (
+from bothends.search.beam import (
     Hypothesis,
     beam_search,
     block_inputs,
     joint_topk,
 )
-from bothends.search_options import SearchOptions
+from bothends.search.options import SearchOptions
+from bothends.search.scoring import ForcedScore, force_scores
 from conftest import ALL_ORDERS, MakeModel, random_source
 from toy_engine import ToyEngine, ToyState
 
@@ -178,7 +178,7 @@ def test_joint_topk_is_brute_force_over_the_product_space(top: TopK, k: int) -> 
 def test_joint_topk_of_some_rows_at_a_time_is_that_of_all(top: TopK, k: int, sums: int) -> None:
     whole = joint_topk(top, k, END, PAD)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bothends.search.SUMS_AT_ONCE", sums)
+        patch.setattr("bothends.search.beam.SUMS_AT_ONCE", sums)
         parts = joint_topk(top, k, END, PAD)
     for one, other in zip(parts[:2], whole[:2], strict=True):
         np.testing.assert_array_equal(one, other, strict=True)
@@ -189,7 +189,7 @@ def test_joint_topk_does_not_hold_the_sums_of_all_rows(
     monkeypatch: pytest.MonkeyPatch, random: np.random.Generator
 ) -> None:
     rows, beam = 1024, 32
-    monkeypatch.setattr("bothends.search.SUMS_AT_ONCE", 16 * beam**2)
+    monkeypatch.setattr("bothends.search.beam.SUMS_AT_ONCE", 16 * beam**2)
     ids = np.tile(np.arange(4, 4 + beam), (rows, 2, 1))
     tracemalloc.start()
     joint_topk(TopK(-random.random(ids.shape), ids), beam, END, PAD)

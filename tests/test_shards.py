@@ -15,10 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bothends.data.preparation import Preparation, TextFiles, prepare
+from bothends.data.shards import (
+    MANIFEST,
+    PairWriter,
+    PreparedCorpus,
+    TokenPairs,
+    TokenType,
+    token_type,
+)
 from bothends.errors import BothendsError
-from bothends.preparation import Preparation, TextFiles, prepare
-from bothends.shards import MANIFEST, PairWriter, PreparedCorpus, TokenPairs, TokenType, token_type
-from bothends.vocabulary import VocabularyOptions
+from bothends.text.vocabulary import VocabularyOptions
 from corpus_data import make_sentences, write_lines
 
 Pair = tuple[list[int], list[int]]
@@ -129,7 +136,7 @@ def test_an_open_corpus_costs_no_memory(tmp_path: Path) -> None:
     record, _ = writer.close()
     script = f"""
 from pathlib import Path
-from bothends.shards import SplitRecord, TokenPairs
+from bothends.data.shards import SplitRecord, TokenPairs
 def anonymous():  # KiB; mapped pages of files belong to the system
     return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0])
 before = anonymous()

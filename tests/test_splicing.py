@@ -8,7 +8,7 @@ import pytest
 
 from bothends.cli import run
 from bothends.errors import BothendsError
-from bothends.splicing import splice
+from bothends.text.splicing import splice
 from command_line import error_line
 
 SENTENCES = [

@@ -12,8 +12,8 @@ import torch
 
 from bothends.cli import run as run_command
 from bothends.errors import BothendsError
-from bothends.model.checkpoint import load_model
 from bothends.model.directory import read_description
+from bothends.model.torch.checkpoint import load_model
 from bothends.order import GenerationOrder
 from bothends.training.batches import Position, collate
 from bothends.training.loop import train

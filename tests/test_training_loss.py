@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor
 
-import bothends.model.attention
+import bothends.model.torch.attention
 import bothends.training.loss
-from bothends.model.attention import attention
-from bothends.model.dropout import CheapDropout, dropout_mask
+from bothends.model.torch.attention import attention
+from bothends.model.torch.dropout import CheapDropout, dropout_mask
 from bothends.training.loss import CHUNK, smoothed_cross_entropy
 from bothends.training.recipe import Optimiser
 from bothends.training.schedule import learning_rate
@@ -134,7 +134,7 @@ def test_attention_with_dropout_and_its_gradients(monkeypatch: pytest.MonkeyPatc
         assert (like.shape, p) == (kept.shape, 0.3)
         return kept
 
-    monkeypatch.setattr(bothends.model.attention, "dropout_mask", fixed)
+    monkeypatch.setattr(bothends.model.torch.attention, "dropout_mask", fixed)
     ours = attention(query, keys, values, mask, 0.3)
     scores = (query @ keys.transpose(-1, -2) / 2).masked_fill(~mask, -torch.inf)
     theirs = (scores.softmax(-1) * kept) @ values

@@ -51,7 +51,7 @@ def test_gradients_are_near_those_of_float32(norm: str, pairs: int) -> None:
     script = f"""
         import json, torch
         from bothends.model.config import Dropout, preset
-        from bothends.model.transformer import Transformer
+        from bothends.model.torch.transformer import Transformer
         from bothends.order import GenerationOrder
         from bothends.training.batches import collate
         from bothends.training.step import Tensors, summed_loss

@@ -15,13 +15,13 @@ import pytest
 import bothends.training.loop
 from bothends.cli import run as run_command
 from bothends.errors import BothendsError
-from bothends.model.checkpoint import load_model
+from bothends.model.torch.checkpoint import load_model
+from bothends.text.vocabulary import Vocabularies
 from bothends.training.loop import Outcome, train
 from bothends.training.recipe import Recipe
 from bothends.training.run import OPTIMISER, PROGRESS, RunDirectory
 from bothends.training.schedule import learning_rate
 from bothends.training.step import summed_loss
-from bothends.vocabulary import Vocabularies
 from training_data import tiny_corpus, tiny_recipe
 
 DROPOUT = "model.dropout={residual: 0.1, attention: 0.1, embedding: 0.1}"

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from bothends.engines.protocol import FloatArray
-from bothends.engines.torch_engine import TorchEngine
+from bothends.engines.torch import TorchEngine
 from bothends.model.config import Dropout, ModelConfig
 from bothends.model.sinusoid import sinusoid
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder, IntArray
 from conftest import ALL_ORDERS, MakeModel, order_tensors, random_source, tiny_config
 

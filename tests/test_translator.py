@@ -15,13 +15,13 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-import bothends.box
+import bothends.model.bundled
 from bothends import BothendsError, Translation, TranslationOptions, Translator, UsageError
 from bothends.model.directory import CONFIG, DECODER, ENCODER, VOCABULARY, WEIGHTS
 from bothends.order import IntArray
-from bothends.scoring import force_scores
+from bothends.search.scoring import force_scores
+from bothends.text.vocabulary import VocabularyOptions, train_vocabulary
 from bothends.translation import EMPTY
-from bothends.vocabulary import VocabularyOptions, train_vocabulary
 from tiny_model import sentences, tiny_model
 
 #: Lines that a text may have and that some reader somewhere would drop or split.
@@ -450,10 +450,10 @@ class TestLoad:
             Translator.load(tiny_model(), precision="int4")  # type: ignore[arg-type]
 
     def test_the_model_in_the_box(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setattr(bothends.box, "BOX", tmp_path)
+        monkeypatch.setattr(bothends.model.bundled, "BOX", tmp_path)
         with pytest.raises(BothendsError, match=r"no model in the box.*--model DIR"):
             Translator.load()
-        shutil.copytree(tiny_model("2x1"), tmp_path / bothends.box.DEFAULT_MODEL)
+        shutil.copytree(tiny_model("2x1"), tmp_path / bothends.model.bundled.DEFAULT_MODEL)
         shutil.copytree(tiny_model("1x1"), tmp_path / "other")
         assert str(Translator.load().description.order) == "2x1"
         assert str(Translator.load("other").description.order) == "1x1"

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from bothends.errors import BothendsError, UsageError
 from bothends.model.config import SpecialTokens
 from bothends.model.directory import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
-from bothends.vocabulary import (
+from bothends.text.vocabulary import (
     Vocabularies,
     Vocabulary,
     VocabularyOptions,
@@ -252,7 +252,7 @@ def test_vocabularies_of_a_directory(vocabulary: Vocabulary, tmp_path: Path) -> 
 
 def test_loading_imports_nothing_heavy() -> None:
     script = (
-        "import sys, bothends.vocabulary, bothends.corpus, bothends.cli;"
+        "import sys, bothends.text.vocabulary, bothends.text.pairs, bothends.cli;"
         "print(*{'torch', 'onnxruntime', 'transformers', 'matplotlib'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor
 
-from bothends.engines.torch_engine import TorchEngine
+from bothends.engines.torch import TorchEngine
 from bothends.model.config import Dropout, ModelConfig
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import IntArray
-from bothends.search import Hypothesis, beam_search
-from bothends.search_options import SearchOptions
+from bothends.search.beam import Hypothesis, beam_search
+from bothends.search.options import SearchOptions
 
 #: Four special tokens and twelve symbols.
 TOY_CONFIG = ModelConfig(

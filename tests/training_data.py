@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from bothends.preparation import Preparation, TextFiles, prepare
+from bothends.data.preparation import Preparation, TextFiles, prepare
+from bothends.text.vocabulary import VocabularyOptions
 from bothends.training.recipe import Recipe
 from bothends.training.recipe_file import load_recipe
-from bothends.vocabulary import VocabularyOptions
 from corpus_data import make_sentences, write_lines
 
 #: A whole recipe; `tiny_recipe` changes it by dotted keys.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bothends.search_options import SearchOptions, check_whole_number
+from bothends.search.options import SearchOptions, check_whole_number
 
 #: A batch's rows share each reading of the weights; with more rows than this makes, their own state
 #: no longer stays in a core's cache, and a sentence takes longer, not shorter.

@@ -22,19 +22,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bothends.box import find_model
-from bothends.engines.loading import EngineName, Precision, load_engine
 from bothends.engines.protocol import Engine, pad_sources
+from bothends.engines.registry import EngineName, Precision, load_engine
 from bothends.errors import BothendsError, UsageError
+from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
 from bothends.order import IntArray
-from bothends.repeats import remove_repeated_words
-from bothends.scoring import ForcedScore, force_scores
-from bothends.search import Hypothesis, beam_search
-from bothends.search_options import check_whole_number
+from bothends.search.beam import Hypothesis, beam_search
+from bothends.search.options import check_whole_number
+from bothends.search.scoring import ForcedScore, force_scores
 from bothends.streaming import Place, in_order, split_into_windows, submit_in_batches
+from bothends.text.repeats import remove_repeated_words
+from bothends.text.vocabulary import Vocabularies
 from bothends.translation import BATCH_TOKENS, EMPTY, Translation, TranslationOptions
-from bothends.vocabulary import Vocabularies
 
 #: Tokens of a source or target that is scored. All its slots attend to each other at once, so that
 #: memory grows with the square: 2,048 take some hundred megabytes.

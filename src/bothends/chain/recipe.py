@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from bothends.distillation.filters import PairFilters
-from bothends.engines.loading import Precision
+from bothends.engines.registry import Precision
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.config import Strict
 from bothends.model.directory import first_problem

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bothends.chain.recipe import ChainRecipe, Corpus, Splicing, Student, Training
+from bothends.data.shards import MANIFEST
 from bothends.errors import UsageError, nearest
 from bothends.model.directory import CONFIG
-from bothends.shards import MANIFEST
 from bothends.training.recipe import Recipe
 from bothends.training.recipe_file import load_recipe
 

@@ -45,7 +45,7 @@ def agreement(
     A pair counts as right if the correct translation is the more probable one.
     """
     from bothends.errors import BothendsError
-    from bothends.evaluation.agreement import (
+    from bothends.evaluation.analyses.agreement import (
         draw_agreement,
         judge,
         make_pairs,
@@ -54,7 +54,7 @@ def agreement(
         table,
         tally,
     )
-    from bothends.evaluation.bench_table import print_tables
+    from bothends.evaluation.bench.table import print_tables
     from bothends.progress import progress
     from bothends.translator import Translator
 

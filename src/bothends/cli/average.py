@@ -19,7 +19,7 @@ def average(
     from bothends.errors import BothendsError
 
     require_torch("averaging")
-    from bothends.model.averaging import average_models
+    from bothends.model.torch.averaging import average_models
     from bothends.training.run import RunDirectory
 
     directory = RunDirectory(run)

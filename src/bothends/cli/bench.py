@@ -14,7 +14,7 @@ from bothends.cli.outputs import check_writable
 from bothends.errors import UsageError
 
 if TYPE_CHECKING:
-    from bothends.engines.loading import Precision
+    from bothends.engines.registry import Precision
 
 
 def bench(
@@ -72,12 +72,12 @@ def bench(
 
     Every figure has its signature: data, order, beam, engine, precision, threads, commit.
     """
-    from bothends.evaluation.bench import Plan, measure
-    from bothends.evaluation.bench_contestants import Synthetic, Wishes, gather
-    from bothends.evaluation.bench_machine import this_machine
-    from bothends.evaluation.bench_report import make_report
-    from bothends.evaluation.bench_table import print_report
-    from bothends.evaluation.peers import choose_peers
+    from bothends.evaluation.bench.contestants import Synthetic, Wishes, gather
+    from bothends.evaluation.bench.machine import this_machine
+    from bothends.evaluation.bench.measure import Plan, measure
+    from bothends.evaluation.bench.peers import choose_peers
+    from bothends.evaluation.bench.report import make_report
+    from bothends.evaluation.bench.table import print_report
 
     plan = Plan(
         batches=_numbers("--batch", batch),
@@ -117,7 +117,7 @@ def bench(
     else:
         json_.write_text(line + "\n", encoding="utf-8")
     if picture is not None:
-        from bothends.evaluation.plots import draw_bench
+        from bothends.evaluation.bench.plots import draw_bench
 
         draw_bench(report, picture)
 

@@ -66,12 +66,12 @@ def distill(
     """
     from pydantic import ValidationError
 
-    from bothends.box import find_model
     from bothends.distillation.distill import Distillation, Share
     from bothends.distillation.distill import distill as run
     from bothends.distillation.filters import PairFilters
     from bothends.distillation.job import Teacher
     from bothends.errors import UsageError
+    from bothends.model.bundled import find_model
     from bothends.model.directory import first_problem
     from bothends.translator import available_cores
 

@@ -20,7 +20,7 @@ from bothends.cli.outputs import check_writable
 from bothends.errors import BothendsError, UsageError
 
 if TYPE_CHECKING:
-    from bothends.lines import Invalid
+    from bothends.text.lines import Invalid
     from bothends.translation import TranslationOptions
     from bothends.translator import Translator
 
@@ -82,10 +82,10 @@ def evaluate(
 
     Metrics have signatures and intervals; differences are of a paired bootstrap.
     """
-    from bothends.evaluation.bench_table import print_tables
+    from bothends.evaluation.bench.table import print_tables
     from bothends.evaluation.evaluate import System
     from bothends.evaluation.evaluate import evaluate as score_systems
-    from bothends.evaluation.metrics import choose_metrics, default_tokenizer
+    from bothends.metrics.named import choose_metrics, default_tokenizer
     from bothends.translation import TranslationOptions
     from bothends.translator import Translator
 
@@ -129,7 +129,7 @@ def evaluate(
     evaluation = score_systems(
         [*systems, *finished], str(reference), references, chosen, bootstrap, seed, lines
     )
-    from bothends.evaluation.evaluate_report import draw_evaluation, legend, tables
+    from bothends.evaluation.report import draw_evaluation, legend, tables
 
     print_tables(tables(evaluation), list(legend(evaluation)))
     if json_ is not None:
@@ -140,7 +140,7 @@ def evaluate(
 
 
 def read_lines(path: Path, invalid: Invalid) -> list[str]:
-    from bothends.lines import LineReader
+    from bothends.text.lines import LineReader
 
     return [line for line in LineReader([path], invalid) if line is not None]
 

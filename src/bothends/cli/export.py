@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from bothends.evaluation.precision import Agreement
-    from bothends.vocabulary import Vocabularies
+    from bothends.text.vocabulary import Vocabularies
 
 #: Lines of a sample that are used, and sentences that are made up where there is none.
 _LINES = 200
@@ -100,11 +100,11 @@ def _report(directory: Path, output: Path, sample: _Sample | None) -> list[str]:
     import numpy as np
 
     from bothends.engines.export import export_model
-    from bothends.engines.onnx_engine import OnnxEngine
-    from bothends.evaluation.bench_synthetic import random_sources
+    from bothends.engines.onnx.engine import OnnxEngine
+    from bothends.evaluation.bench.synthetic import random_sources
     from bothends.evaluation.precision import compare
     from bothends.model.directory import read_description
-    from bothends.vocabulary import Vocabularies
+    from bothends.text.vocabulary import Vocabularies
 
     description = read_description(directory)
     config = description.model
@@ -150,7 +150,7 @@ def _read_lines(path: Path) -> list[str]:
     """The first lines of a file. Invalid UTF-8 is replaced: a comparison does not depend on it."""
     from itertools import islice
 
-    from bothends.lines import LineReader
+    from bothends.text.lines import LineReader
 
     # None says that input is slow; a report can wait for it.
     lines = (line for line in LineReader([path], "replace") if line is not None)

@@ -13,8 +13,8 @@ from bothends.cli.options import EngineOption, InvalidOption, JsonFileOption, Pr
 from bothends.cli.outputs import check_writable
 
 if TYPE_CHECKING:
-    from bothends.engines.loading import EngineName, Precision
-    from bothends.evaluation.length_bins import Translate
+    from bothends.engines.registry import EngineName, Precision
+    from bothends.evaluation.analyses.lengths import Translate
 
 
 def lengths(
@@ -53,8 +53,7 @@ def lengths(
     A test set is sorted by length and cut into bins of equal size.
     """
     from bothends.errors import BothendsError, UsageError
-    from bothends.evaluation.bench_table import print_tables
-    from bothends.evaluation.length_bins import (
+    from bothends.evaluation.analyses.lengths import (
         Timed,
         by_length,
         draw_lengths,
@@ -62,7 +61,8 @@ def lengths(
         table,
         translate_in_turns,
     )
-    from bothends.evaluation.metrics import choose_metrics, default_tokenizer
+    from bothends.evaluation.bench.table import print_tables
+    from bothends.metrics.named import choose_metrics, default_tokenizer
     from bothends.progress import progress
 
     if not model and not hypothesis:

@@ -34,6 +34,6 @@ def check_writable(
                 written.add(path.resolve())
     picture = outputs.get("--picture")
     if isinstance(picture, Path):
-        from bothends.evaluation.plots import check_picture
+        from bothends.evaluation.bench.plots import check_picture
 
         check_picture(picture)

@@ -38,8 +38,8 @@ def pmi(
     An estimate takes two models: 1x2 and 1x1, or 2x1 and 2x1+autoregressive.
     """
     from bothends.errors import BothendsError
-    from bothends.evaluation.bench_table import print_tables
-    from bothends.evaluation.pmi import Model, analyse, tables
+    from bothends.evaluation.analyses.pmi import Model, analyse, tables
+    from bothends.evaluation.bench.table import print_tables
     from bothends.progress import progress
     from bothends.translator import Translator
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from bothends.shards import Manifest
+    from bothends.data.shards import Manifest
 
 _DEFAULT_SIZE = 32000
 
@@ -85,11 +85,11 @@ def prepare(
     ] = False,
 ) -> None:
     """Check, filter and encode aligned text files for training."""
-    from bothends.corpus import Filters
+    from bothends.data.preparation import Preparation, TextFiles
+    from bothends.data.preparation import prepare as prepare_corpus
     from bothends.errors import UsageError
-    from bothends.preparation import Preparation, TextFiles
-    from bothends.preparation import prepare as prepare_corpus
-    from bothends.vocabulary import VocabularyOptions
+    from bothends.text.pairs import Filters
+    from bothends.text.vocabulary import VocabularyOptions
 
     given = [name for name in _OF_A_NEW_VOCABULARY if _is_given(context, name)]
     if vocabulary is not None and given:

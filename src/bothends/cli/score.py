@@ -21,8 +21,8 @@ from bothends.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from bothends.lines import LineReader
-    from bothends.scoring import ForcedScore
+    from bothends.search.scoring import ForcedScore
+    from bothends.text.lines import LineReader
 
 
 def score(
@@ -47,7 +47,7 @@ def score(
     """
     import numpy as np
 
-    from bothends.lines import LineReader
+    from bothends.text.lines import LineReader
     from bothends.translator import Translator
 
     pairs = _pairs(LineReader([source], invalid), LineReader([target], invalid), source, target)

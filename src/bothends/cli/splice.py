@@ -24,10 +24,10 @@ def splice(
     The beginning of one goes on as another does that has the same two words side by side.
     """
     from bothends.cli.outputs import check_writable
-    from bothends.corpus import read_lines
     from bothends.errors import BothendsError
     from bothends.model.directory import write_atomically
-    from bothends.splicing import splice as splice_lines
+    from bothends.text.pairs import read_lines
+    from bothends.text.splicing import splice as splice_lines
 
     output.parent.mkdir(parents=True, exist_ok=True)
     check_writable({"--output": output})

@@ -64,8 +64,8 @@ def translate(
 
     Line N of the output belongs to line N of the input.
     """
-    from bothends.lines import LineReader
     from bothends.progress import progress
+    from bothends.text.lines import LineReader
     from bothends.translation import TranslationOptions
     from bothends.translator import Translator
 

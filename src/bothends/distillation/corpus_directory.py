@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bothends import __version__
+from bothends.data.shards import FileRecord, RecordedFile
 from bothends.distillation.filters import PairFilters, Reason
 from bothends.distillation.job import Job, Teacher, encode_lines, read_shards
 from bothends.distillation.shard_file import Record, read_header, read_shard, shard_path
@@ -27,7 +28,6 @@ from bothends.model.config import Strict
 from bothends.model.directory import parse_versioned, read_description, write_atomically
 from bothends.progress import progress
 from bothends.provenance import source_commit
-from bothends.shards import FileRecord, RecordedFile
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"

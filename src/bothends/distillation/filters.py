@@ -13,7 +13,7 @@ from pydantic import Field
 
 from bothends.distillation.shard_file import Record
 from bothends.model.config import Strict
-from bothends.repeats import remove_repeats
+from bothends.text.repeats import remove_repeats
 
 Reason = Literal["empty", "too_long", "repetition", "low_score"]
 

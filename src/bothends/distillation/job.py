@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from bothends.corpus import read_batches, read_lines
-from bothends.engines.loading import EngineName
+from bothends.engines.registry import EngineName
 from bothends.errors import BothendsError, UsageError
 from bothends.model.config import Strict
 from bothends.model.directory import (
@@ -27,6 +26,7 @@ from bothends.model.directory import (
     WEIGHTS,
     read_description,
 )
+from bothends.text.pairs import read_batches, read_lines
 from bothends.translation import TranslationOptions
 from bothends.translator import Translator
 

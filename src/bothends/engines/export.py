@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bothends.engines.loading import Precision
-from bothends.engines.onnx_engine import GRAPH_VERSION
-from bothends.engines.onnx_graph import GraphWriter
-from bothends.engines.onnx_network import NetworkWriter
-from bothends.engines.onnx_products import FloatProducts, Int8Products, Products
-from bothends.engines.weights import read_weights
+from bothends.engines.onnx.engine import GRAPH_VERSION
+from bothends.engines.onnx.graph import GraphWriter
+from bothends.engines.onnx.network import NetworkWriter
+from bothends.engines.onnx.products import FloatProducts, Int8Products, Products
+from bothends.engines.registry import Precision
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
 from bothends.model.directory import (
@@ -31,6 +30,7 @@ from bothends.model.directory import (
     read_description,
     write_atomically,
 )
+from bothends.model.weights import read_weights
 from bothends.order import GenerationOrder
 
 

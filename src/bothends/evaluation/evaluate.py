@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from bothends import __version__
-from bothends.evaluation.significance import (
+from bothends.metrics.significance import (
     Comparison,
     Interval,
     compare,
     resample,
     sum_by_text,
 )
-from bothends.metrics import Metric
+from bothends.metrics.sums import Metric
 
 
 @dataclass(frozen=True)

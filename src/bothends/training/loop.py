@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from bothends.errors import BothendsError
-from bothends.model.checkpoint import load_model
+from bothends.model.torch.checkpoint import load_model
 from bothends.training.batches import Update, collate
 from bothends.training.curves import draw_curves
 from bothends.training.distributed import Processes

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from bothends.model.linear import pad_rows
+from bothends.model.torch.linear import pad_rows
 
 #: Rows of a matrix product: large enough for it to be fast, small enough for the memory.
 CHUNK = 512

@@ -33,7 +33,7 @@ from torch import Tensor
 from bothends.errors import BothendsError
 from bothends.locking import locked
 from bothends.model.directory import write_atomically
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.training.batches import Position
 from bothends.training.recipe import Recipe
 

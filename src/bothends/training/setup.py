@@ -13,15 +13,15 @@ import numpy as np
 import torch
 
 from bothends import __version__
+from bothends.data.shards import MANIFEST, TRAIN, VALID, PreparedCorpus
 from bothends.errors import BothendsError
-from bothends.model.checkpoint import save_model, transfer_weights
 from bothends.model.directory import Description
-from bothends.model.transformer import Transformer
+from bothends.model.torch.checkpoint import save_model, transfer_weights
+from bothends.model.torch.transformer import Transformer
 from bothends.provenance import source_commit
-from bothends.shards import MANIFEST, TRAIN, VALID, PreparedCorpus
+from bothends.text.vocabulary import Vocabularies
 from bothends.training.batches import BatchStream, Mixture
 from bothends.training.recipe import Recipe
-from bothends.vocabulary import Vocabularies
 
 
 @dataclass(frozen=True)

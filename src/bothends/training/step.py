@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bothends.model.config import SpecialTokens
-from bothends.model.transformer import Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.training.batches import Arrays
 from bothends.training.loss import smoothed_cross_entropy
 

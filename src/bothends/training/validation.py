@@ -9,17 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from bothends import metrics
-from bothends.engines.torch_engine import TorchEngine
-from bothends.model.transformer import Transformer
-from bothends.search import beam_search
-from bothends.search_options import SearchOptions
-from bothends.shards import PreparedCorpus, TokenPairs
+from bothends.data.shards import PreparedCorpus, TokenPairs
+from bothends.engines.torch import TorchEngine
+from bothends.metrics import sums as metrics
+from bothends.model.torch.transformer import Transformer
+from bothends.search.beam import beam_search
+from bothends.search.options import SearchOptions
+from bothends.text.vocabulary import Vocabulary
 from bothends.training.batches import collate, cut
 from bothends.training.distributed import Processes
 from bothends.training.recipe import Recipe, Validation
 from bothends.training.step import Tensors, summed_loss
-from bothends.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Prepared corpora: token shards, and how text becomes them."""

@@ -1,0 +1,1 @@
+"""The runtime's engine: ONNX graphs, and what runs them."""

@@ -1,0 +1,262 @@
+"""The runtime's engine: the exported graphs behind the engine protocol, without PyTorch.
+
+Sessions are shared and may be used by many threads at once; everything that changes is in the
+state, which belongs to one search. How the graphs lay out rows, and why the self-attention state
+never moves, is told in `network`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bothends.engines.onnx.binding import Binding, StepArrays, is_out_of_memory
+from bothends.engines.onnx.memory import Float32Array, Memory, Pool
+from bothends.engines.onnx.state import EVERYTHING, OnnxState, additive
+from bothends.engines.protocol import FloatArray, TopK
+from bothends.errors import BothendsError
+from bothends.model.config import ModelConfig
+from bothends.model.directory import CONFIG, DECODER, ENCODER, Description, read_description
+from bothends.model.sinusoid import sinusoid
+from bothends.order import BoolArray, GenerationOrder, IntArray, Scalar
+
+#: Version of the graphs' inputs and outputs; graphs of another version are refused.
+GRAPH_VERSION = 1
+#: Slots whose logits are held at once in `force`, or one sentence, if that is longer: 128 MB for
+#: 32,000 words.
+FORCED_SLOTS = 1024
+
+
+class OnnxEngine:
+    """Steps an exported model on the CPU. Implements `Engine[OnnxState]`."""
+
+    def __init__(
+        self, config: ModelConfig, order: GenerationOrder, encoder: Any, decoder: Any
+    ) -> None:
+        self.config = config
+        self.order = order
+        self._encoder = encoder
+        self._decoder = decoder
+        self._positions = PositionTable(config)
+        self._memories, self._caches = Pool(), Pool()
+        #: what the lines of a cache and of a memory are called in the graph
+        self._lines = [
+            f"{kind}_{layer}"
+            for layer in range(config.decoder_layers)
+            for kind in ("keys", "values")
+        ]
+
+    @classmethod
+    def load(cls, directory: Path, threads: int = 1) -> OnnxEngine:
+        """The exported model in `directory`; `threads` work together on one product."""
+        description = read_description(directory)
+        encoder, decoder = (
+            _load_session(Path(directory) / file, description, threads)
+            for file in (ENCODER, DECODER)
+        )
+        if _metadata(encoder)["weights"] != _metadata(decoder)["weights"]:
+            raise BothendsError(
+                f"{directory}: {ENCODER} and {DECODER} were exported from different weights; "
+                f"`bothends export {directory}` writes them anew"
+            )
+        return cls(description.model, description.order, encoder, decoder)
+
+    @property
+    def precision(self) -> str:
+        """`float32` or `int8`, as exported."""
+        return _metadata(self._decoder)["precision"]
+
+    def encode(self, source: IntArray) -> OnnxState:
+        sentences, length = source.shape
+        real = source != self.config.special.pad
+        mask = EVERYTHING if real.all() else additive(real)[:, None, None, :]
+        table, origin = self._positions.reach(length)
+        heads, width = self.config.heads, self.config.head_width
+        memory = Memory(self._memories, (len(self._lines), sentences, heads, length, width))
+        binding = Binding(self._encoder)
+        binding.input("source", np.ascontiguousarray(source.T))
+        binding.input("encodings", table[origin : origin + length, None])
+        binding.input("source_mask", mask)
+        binding.input("query_shape", np.array([length, sentences, -1, width]))
+        binding.output("memory", memory.array)
+        binding.run()
+        return self._start(memory, mask)
+
+    def step(
+        self,
+        state: OnnxState,
+        tokens: IntArray,
+        positions: IntArray,
+        directions: IntArray,
+        mask_rows: BoolArray,
+        k: int,
+    ) -> TopK:
+        rows, block_size = tokens.shape
+        words = min(k, self.config.target_size)
+        arrays = self._run(state, tokens, positions, directions, mask_rows, (words, 0))
+        split = (block_size, state.rows_each, state.sentences, words)
+
+        def by_row(best: NDArray[Scalar]) -> NDArray[Scalar]:
+            if rows == 1:  # for one row, Python's time is a good part of a small model's
+                return best[None].copy()
+            # (Z * K * S, k) -> (Z, K, S, k) -> (S, K, Z, k) -> (S * K, Z, k)
+            return best.reshape(split).transpose(2, 1, 0, 3).copy().reshape(rows, -1, words)
+
+        return TopK(by_row(arrays.logprobs), by_row(arrays.ids))
+
+    def select(self, state: OnnxState, rows: IntArray) -> OnnxState:
+        if state.select(rows):
+            self._bind_source(state)
+            if state.entries:
+                self._bind_cache(state)
+        return state
+
+    def force(
+        self,
+        state: OnnxState,
+        tokens: IntArray,
+        positions: IntArray,
+        directions: IntArray,
+        mask: BoolArray,
+        targets: IntArray,
+    ) -> FloatArray:
+        sentences, length = targets.shape
+        at_once = max(1, FORCED_SLOTS // length)
+        parts = []
+        for first in range(0, sentences, at_once):
+            some = slice(first, first + at_once)
+            arrays = self._run(
+                self._part(state, some),
+                tokens[some],
+                positions,
+                directions,
+                mask,
+                (1, 1),
+                targets[some],
+            )
+            parts.append(arrays.target_logprobs.reshape(length, -1).T)  # (T * S, 1) -> (S, T)
+        return np.concatenate(parts)
+
+    def _run(
+        self,
+        state: OnnxState,
+        tokens: IntArray,
+        positions: IntArray,
+        directions: IntArray,
+        mask_rows: BoolArray,
+        words: tuple[int, int],
+        targets: IntArray | None = None,
+    ) -> StepArrays:
+        """Run the decoder on a block: the best words, and the logprobs of targets, (words,) many.
+
+        What is returned will be written to again in the next run.
+        """
+        block = (tokens.shape[1], state.rows_each, state.sentences)
+        first, binding, arrays = state.entries, state.binding, state.arrays
+        if state.extend(block[0]):
+            self._bind_cache(state)
+        if arrays is None or arrays.shape != (block, words):
+            arrays = StepArrays(binding, block, words, self.config.head_width)
+            state.arrays = arrays
+            if self.order.uses_direction_embedding:
+                binding.input("directions", arrays.directions[:, None])
+        # (S * K, Z) -> (S, K, Z) -> (Z, K, S)
+        arrays.tokens[...] = tokens.reshape(block[::-1]).T
+        table, origin = self._positions.reach(mask_rows.shape[1])
+        binding.input("position_encodings", table)
+        np.add(positions, origin, out=arrays.positions)
+        if self.order.uses_direction_embedding:
+            arrays.directions[...] = directions
+        np.add(arrays.entries, first, out=arrays.new_entries)
+        if targets is not None:
+            arrays.targets[...] = targets.T.reshape(-1, 1)
+        binding.input("mask", state.mask(mask_rows))
+        binding.run()
+        return arrays
+
+    def _start(self, memory: Memory, source_mask: Float32Array) -> OnnxState:
+        state = OnnxState(memory, source_mask, Binding(self._decoder), self._caches)
+        self._bind_source(state)
+        return state
+
+    def _part(self, state: OnnxState, some: slice) -> OnnxState:
+        """A fresh state for some of the sentences of a fresh state."""
+        mask = state.source_mask
+        return self._start(
+            state.memory.select(np.arange(state.sentences)[some]),
+            mask if mask is EVERYTHING else mask[some],
+        )
+
+    def _bind_source(self, state: OnnxState) -> None:
+        state.binding.input("source_mask", state.source_mask)
+        for line, name in zip(state.memory.array, self._lines, strict=True):
+            state.binding.input(f"memory_{name}", line)
+
+    def _bind_cache(self, state: OnnxState) -> None:
+        for number, name in enumerate(self._lines):
+            line = state.cache.line(number)
+            state.binding.input(name, line)
+            state.binding.output(f"new_{name}", line)
+
+
+class PositionTable:
+    """Sinusoids of all positions from `-limit` to `limit`; the table grows as it is needed."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.config = config
+        self._table = self._make(256)
+
+    def reach(self, limit: int) -> tuple[Float32Array, int]:
+        """A table (positions, D) that reaches at least `limit` each way, and where position 0 is.
+
+        Threads may ask at once: each gets a whole table, and one of them stays.
+        """
+        table = self._table
+        if limit > len(table) // 2:
+            table = self._table = self._make(2 * limit)
+        return table, len(table) // 2
+
+    def _make(self, limit: int) -> Float32Array:
+        positions = np.arange(-limit, limit + 1)
+        return sinusoid(positions, self.config.width, self.config.sinusoid).astype(np.float32)
+
+
+def _load_session(path: Path, description: Description, threads: int) -> Any:
+    import onnxruntime
+
+    if not path.is_file():
+        raise BothendsError(
+            f"{path.parent}: {path.name} is missing; `bothends export {path.parent}` writes it"
+        )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # what is an error comes as an exception as well
+    try:
+        session = onnxruntime.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # its exceptions have no common base of their own
+        if is_out_of_memory(error):
+            raise MemoryError(f"{path} cannot be loaded") from None
+        raise BothendsError(f"{path}: damaged, not an exported graph ({error})") from None
+    found = _metadata(session)
+    again = f"`bothends export {path.parent}` writes it anew"
+    if found.get("graph_version") != str(GRAPH_VERSION):
+        raise BothendsError(
+            f"{path}: graph version {found.get('graph_version', 'unknown')}, but this bothends "
+            f"runs {GRAPH_VERSION}; {again}"
+        )
+    # Dropout is not in the graph, and may have been changed since.
+    model = description.model.model_dump_json(exclude={"dropout"})
+    if found.get("order") != str(description.order) or found.get("model") != model:
+        raise BothendsError(f"{path}: exported from another model than {CONFIG} says; {again}")
+    return session
+
+
+def _metadata(session: Any) -> dict[str, str]:
+    metadata: dict[str, str] = session.get_modelmeta().custom_metadata_map
+    return metadata

@@ -1,0 +1,77 @@
+"""From a model directory to an engine that runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from bothends.engines.protocol import Engine
+from bothends.errors import BothendsError, UsageError, nearest
+from bothends.model.directory import DECODER, ENCODER, WEIGHTS
+
+EngineName = Literal["onnx", "torch"]
+Precision = Literal["float32", "int8"]
+
+
+def load_engine(
+    name: EngineName,
+    directory: Path,
+    precision: Precision | None = None,
+    threads: int | None = None,
+) -> Engine[Any]:
+    """The engine called `name` for the model in `directory`.
+
+    `onnx` runs exported graphs, a batch on one core; `precision`, if given, must be theirs. `torch`
+    runs the weights, on a GPU where there is one, or else on `threads` cores.
+    """
+    for value, known in ((name, EngineName), (precision, Precision)):
+        if value is not None and value not in get_args(known):
+            what = "engine" if known is EngineName else "precision"
+            raise UsageError(f"unknown {what} {value!r}; {nearest(value, get_args(known))}")
+    if name == "torch":
+        return _load_torch_engine(directory, precision, threads)
+    return _load_onnx_engine(directory, precision)
+
+
+def _load_onnx_engine(directory: Path, precision: Precision | None) -> Engine[Any]:
+    missing = [name for name in (ENCODER, DECODER) if not (directory / name).is_file()]
+    if missing:
+        hint = (
+            f"write them with `bothends export {directory}`"
+            if (directory / WEIGHTS).is_file()
+            else "the model is not complete"
+        )
+        raise BothendsError(f"{directory}: no {' and no '.join(missing)}; {hint}")
+    from bothends.engines.onnx.engine import OnnxEngine
+
+    engine = OnnxEngine.load(directory)
+    if precision is not None and engine.precision != precision:
+        hint = (
+            f"to change it, `bothends export {directory} --precision {precision}`"
+            if (directory / WEIGHTS).is_file()
+            else "and it has no weights to export again"
+        )
+        raise BothendsError(
+            f"{directory}: exported in {engine.precision}, not in {precision}; {hint}"
+        )
+    return engine
+
+
+def _load_torch_engine(
+    directory: Path, precision: Precision | None, threads: int | None
+) -> Engine[Any]:
+    if precision not in (None, "float32"):
+        raise UsageError(f"the torch engine computes in float32, not in {precision}: use onnx")
+    try:
+        import torch
+    except ImportError:
+        raise BothendsError(
+            "the torch engine needs PyTorch: pip install 'bothends[train]', or use onnx"
+        ) from None
+    from bothends.engines.torch import TorchEngine
+    from bothends.model.torch.checkpoint import load_model
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    model, _ = load_model(directory)
+    return TorchEngine(model, "cuda" if torch.cuda.is_available() else "cpu")

@@ -1,0 +1,104 @@
+"""The reference engine, and the one for a GPU: a `Transformer` behind the engine protocol.
+
+NumPy in, NumPy out. The vocabulary stays where the logits are: only the best words of each slot, or
+the logprobs of the words asked for, come back from the device.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bothends.engines.protocol import FloatArray, TopK
+from bothends.model.torch.transformer import DecoderState, Transformer
+from bothends.order import BoolArray, IntArray
+
+#: Slots whose logits are held at once in `force`: 128 MB for 32,000 words in float32.
+FORCED_SLOTS = 1024
+
+
+class TorchEngine:
+    """Steps a `Transformer` on its device, in its precision. Implements `Engine[DecoderState]`."""
+
+    def __init__(self, model: Transformer, device: str | torch.device = "cpu") -> None:
+        self.model = model.to(device)
+        self.device = torch.device(device)
+
+    @torch.inference_mode()
+    def encode(self, source: IntArray) -> DecoderState:
+        # Here and not only in __init__: the engine may belong to a model that is being trained.
+        self.model.eval()
+        return self.model.start(self.model.encode(self._tensor(source)))
+
+    @torch.inference_mode()
+    def step(
+        self,
+        state: DecoderState,
+        tokens: IntArray,
+        positions: IntArray,
+        directions: IntArray,
+        mask_rows: BoolArray,
+        k: int,
+    ) -> TopK:
+        hidden = self._hidden(state, tokens, positions, directions, mask_rows)
+        logits = self._logits(hidden)  # (R, Z, V)
+        if k == 1:
+            best, ids = logits.max(dim=-1, keepdim=True)
+        else:
+            best, ids = logits.topk(min(k, logits.shape[-1]), dim=-1)
+        # The softmax of k words, not of all: its denominator is a single pass over the logits.
+        logprobs = best - logits.logsumexp(dim=-1, keepdim=True)
+        return TopK(logprobs.cpu().numpy(), ids.cpu().numpy())
+
+    @torch.inference_mode()
+    def select(self, state: DecoderState, rows: IntArray) -> DecoderState:
+        return state.select(rows)
+
+    @torch.inference_mode()
+    def force(
+        self,
+        state: DecoderState,
+        tokens: IntArray,
+        positions: IntArray,
+        directions: IntArray,
+        mask: BoolArray,
+        targets: IntArray,
+    ) -> FloatArray:
+        hidden = self._hidden(state, tokens, positions, directions, mask)
+        logprobs = []
+        # (S, T, D) -> (S * T, D), a bounded number of slots at a time
+        for some, wanted in zip(
+            torch.split(hidden.flatten(0, 1), FORCED_SLOTS),
+            torch.split(self._tensor(targets).flatten(), FORCED_SLOTS),
+            strict=True,
+        ):
+            logits = self._logits(some)
+            chosen = logits.gather(-1, wanted[:, None]).squeeze(-1)
+            logprobs.append(chosen - logits.logsumexp(dim=-1))
+        result: FloatArray = torch.cat(logprobs).view(targets.shape).cpu().numpy()
+        return result
+
+    def _hidden(
+        self,
+        state: DecoderState,
+        tokens: IntArray,
+        positions: IntArray,
+        directions: IntArray,
+        mask: BoolArray,
+    ) -> Tensor:
+        return self.model.step(
+            state,
+            self._tensor(tokens),
+            self._tensor(positions),
+            self._tensor(directions),
+            self._tensor(mask),
+        )
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        logits = self.model.logits(hidden)
+        # A sum over the vocabulary in half precision would cost the logprob its digits.
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+    def _tensor(self, array: IntArray | BoolArray) -> Tensor:
+        return torch.as_tensor(np.ascontiguousarray(array), device=self.device)

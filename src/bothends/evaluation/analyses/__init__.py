@@ -1,0 +1,1 @@
+"""The paper's analyses: agreement, mutual information, lengths."""

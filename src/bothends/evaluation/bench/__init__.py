@@ -1,0 +1,1 @@
+"""The benchmark: systems, peers, workloads, clocks, tables."""

@@ -1,0 +1,202 @@
+"""From what a user asks to have measured to systems that are ready to translate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import groupby
+from pathlib import Path
+
+from bothends.engines.onnx.engine import OnnxEngine
+from bothends.engines.registry import Precision
+from bothends.errors import BothendsError, UsageError
+from bothends.evaluation.bench.measure import Contestant
+from bothends.evaluation.bench.peers import Peers, PeerSource, make_peers
+from bothends.evaluation.bench.synthetic import (
+    never_ending,
+    random_sources,
+    random_weights,
+    synthetic_config,
+)
+from bothends.evaluation.bench.systems import Bothends, Label
+from bothends.evaluation.bench.workload import OPTIONS, RandomIds, Text, Workload, read_pairs
+from bothends.metrics.sums import bleu, tokenizer_for
+from bothends.model.bundled import find_model
+from bothends.model.config import ModelConfig
+from bothends.model.directory import Description, read_description, write_description
+from bothends.model.weights import Weights, read_weights
+from bothends.order import GenerationOrder
+from bothends.text.vocabulary import Vocabularies
+
+#: The orders of `--synthetic base`.
+DEFAULT_ORDERS = "1x1,2x1,2x2"
+#: Sentences in a turn, unless a user says otherwise.
+SYNTHETIC_SENTENCES, TEXT_SENTENCES = 4, 64
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """A shape and the orders it is to be measured with: `base:1x1,2x1`."""
+
+    preset: str
+    orders: tuple[GenerationOrder, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Synthetic:
+        name, _, orders = text.partition(":")
+        synthetic_config(name)  # an unknown name is an error here, not minutes later
+        parsed = map(GenerationOrder.parse, (orders or DEFAULT_ORDERS).split(","))
+        return cls(name, tuple(dict.fromkeys(parsed)))
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is to be measured."""
+
+    synthetic: tuple[Synthetic, ...]
+    models: tuple[Path, ...]
+    precisions: tuple[Precision, ...]
+    peers: Peers
+    largest_batch: int
+    source_length: int
+    target_length: int
+    sentences: int | None = None
+    source: Path | None = None
+    reference: Path | None = None
+    seed: int = 0
+
+
+def gather(wishes: Wishes, scratch: Path) -> tuple[list[Contestant], list[str]]:
+    """All systems of a run, and notes about who is missing.
+
+    Models that are made for the run are written under `scratch`.
+    """
+    if not wishes.synthetic and not wishes.models:
+        raise UsageError("nothing to measure: name a --model DIR, or --synthetic base:1x1,2x1")
+    shapes = [spec.preset for spec in wishes.synthetic]
+    if len(set(shapes)) < len(shapes):
+        raise UsageError("--synthetic names a shape twice: list its orders once, base:1x1,2x1")
+    if wishes.source and not wishes.models:
+        raise UsageError("--source is text for models: name a --model DIR to translate it")
+    if wishes.reference and not wishes.source:
+        raise UsageError("--reference is a translation of --source, which is missing")
+    notes = list(wishes.peers.notes)
+    contestants = [each for spec in wishes.synthetic for each in _synthetic(spec, wishes, scratch)]
+    contestants += _models(wishes, scratch, notes)
+    return contestants, notes
+
+
+def _synthetic(spec: Synthetic, wishes: Wishes, scratch: Path) -> Iterator[Contestant]:
+    config = synthetic_config(spec.preset)
+    workload = _random_ids(f"synthetic-{spec.preset}", config, wishes, never_ends=True)
+    for precision in wishes.precisions:
+        # Orders that need the same weights share the graphs and the memory they take.
+        for directions, group in groupby(sorted(spec.orders, key=_embedded), key=_embedded):
+            orders = list(group)
+            directory = scratch / f"{spec.preset}-{directions}-{precision}"
+            weights = _endless_weights(config, orders[0], wishes.seed)
+            _write_model(directory, config, orders[0], weights, precision)
+            load = _loader(directory)
+            for order in orders:
+                label = Label(spec.preset, spec.preset, str(order), "onnx", precision)
+                yield Contestant(Bothends(label, order, config.special, load), workload, config)
+    plain = _endless_weights(config, GenerationOrder(), wishes.seed)
+    source = PeerSource(spec.preset, spec.preset, config, plain)
+    for peer in make_peers(wishes.peers, source, wishes.precisions, scratch):
+        yield Contestant(peer, workload, config)
+
+
+def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contestant]:
+    """Exported models as they are, and the peers with the weights of the first `1x1` among them."""
+    pairs = None
+    if wishes.source is not None:
+        pairs = read_pairs(wishes.source, wishes.reference, wishes.sentences or TEXT_SENTENCES)
+    peers_wait = bool(wishes.peers.names)
+    directories = [find_model(model) for model in wishes.models]
+    for directory, name in zip(directories, _short_names(directories), strict=True):
+        description = read_description(directory)
+        config, order = description.model, description.order
+        load = _loader(directory)
+        workload: Workload
+        if pairs is None or wishes.source is None:
+            workload = _random_ids("random-ids", config, wishes, never_ends=False)
+        else:
+            vocabularies = Vocabularies.load(directory, config.special)
+            tokenizer = tokenizer_for(description.target_language)
+            if pairs.references is not None:
+                bleu(tokenizer)  # what it wants and is not installed is named before the work
+            workload = Text(
+                wishes.source.name, pairs.lines, vocabularies, pairs.references, tokenizer
+            )
+            if overlong := workload.overlong:
+                notes.append(
+                    f"{name}: {overlong:,} lines were longer than {OPTIONS.max_source_length} "
+                    "tokens, the rest of them is not translated"
+                )
+        label = Label("models", name, str(order), "onnx", load(1).precision)
+        yield Contestant(Bothends(label, order, config.special, load), workload, config)
+        if peers_wait and order == GenerationOrder():
+            peers_wait = False
+            try:
+                weights = read_weights(directory, description)
+            except BothendsError as error:
+                if wishes.peers.asked_for:
+                    raise
+                notes.append(f"no peers for the models: {error}")
+                continue
+            source = PeerSource("models", name, config, weights)
+            for peer in make_peers(wishes.peers, source, wishes.precisions, scratch):
+                yield Contestant(peer, workload, config)
+    if peers_wait and wishes.models:
+        notes.append("no peers for the models: none of them is 1x1, which is all that peers run.")
+
+
+def _write_model(
+    directory: Path,
+    config: ModelConfig,
+    order: GenerationOrder,
+    weights: Weights,
+    precision: Precision,
+) -> None:
+    """A model directory that holds what the runtime needs: a description and two graphs."""
+    try:
+        from bothends.engines.export import write_graphs
+    except ImportError as error:
+        raise BothendsError(
+            f"--synthetic writes graphs, which needs {error.name}: pip install {error.name}"
+        ) from None
+    directory.mkdir(parents=True)
+    write_description(directory, Description(order=order, model=config))
+    write_graphs(directory, weights, config, order, precision)
+
+
+def _loader(directory: Path) -> Callable[[int], OnnxEngine]:
+    """The engine of a directory by its number of threads, loaded once for each."""
+    return lru_cache(maxsize=None)(partial(OnnxEngine.load, directory))
+
+
+def _random_ids(name: str, config: ModelConfig, wishes: Wishes, never_ends: bool) -> RandomIds:
+    sentences = wishes.sentences or SYNTHETIC_SENTENCES
+    drawn = random_sources(
+        config, sentences + wishes.largest_batch, wishes.source_length, wishes.seed
+    )
+    name = f"{name},source={wishes.source_length},target={wishes.target_length}"
+    return RandomIds(name, drawn, sentences, wishes.target_length, never_ends)
+
+
+def _endless_weights(config: ModelConfig, order: GenerationOrder, seed: int) -> Weights:
+    return never_ending(random_weights(config, order, seed), config)
+
+
+def _embedded(order: GenerationOrder) -> int:
+    """Direction embeddings that an order needs: what its weights depend on."""
+    return order.directions if order.uses_direction_embedding else 0
+
+
+def _short_names(directories: Sequence[Path]) -> list[str]:
+    """The last part of each path, or the whole path where two would be called the same."""
+    names = [directory.resolve().name for directory in directories]
+    if len(set(names)) < len(names):
+        return [str(directory) for directory in directories]
+    return names

@@ -1,0 +1,166 @@
+"""CTranslate2 as a peer: our weights in its format, measured as its users would run it.
+
+CTranslate2 is the fast runtime that people have for these models, so it is the yardstick. The same
+weights go through its own specification, quantised by its own code, and the suite checks that its
+greedy output is ours, token for token: what is compared is speed and nothing else. It generates
+from left to right, one token at a time, so it is given the weights of a `1x1` model.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bothends.evaluation.bench.synthetic import output_name
+from bothends.evaluation.bench.systems import Label, Outcome, Request, Threads, arrangements
+from bothends.model.config import ModelConfig, SpecialTokens
+from bothends.model.sinusoid import sinusoid
+from bothends.model.weights import Weights
+from bothends.order import IntArray
+
+#: Positions in the table that the converted model carries.
+POSITIONS = 1024
+
+
+def convert(config: ModelConfig, weights: Weights, precision: str, directory: Path) -> None:
+    """Write the model that CTranslate2 loads from `directory`."""
+    with _no_torch():
+        from ctranslate2 import specs
+        from ctranslate2.specs.common_spec import Activation
+
+    activations = {"relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SWISH}
+    spec = specs.TransformerSpec.from_config(
+        (config.encoder_layers, config.decoder_layers),
+        config.heads,
+        pre_norm=config.norm == "pre",
+        activation=activations[config.activation],
+    )
+    table = sinusoid(np.arange(POSITIONS), config.width, config.sinusoid).astype(np.float32)
+    source = weights["source_embedding.weight"]
+    target = source if config.share_embeddings else weights["target_embedding.weight"]
+    stacks = (
+        (spec.encoder, spec.encoder.embeddings[0], source, "encoder"),
+        (spec.decoder, spec.decoder.embeddings, target, "decoder"),
+    )
+    for stack, embedding, matrix, name in stacks:
+        embedding.weight = matrix
+        stack.scale_embeddings = config.embedding_scale
+        stack.position_encodings.encodings = table
+        if config.norm == "pre":
+            _set_norm(stack.layer_norm, weights, f"{name}.norm")
+        for number, layer in enumerate(stack.layer):
+            _set_layer(layer, weights, f"{name}.layers.{number}")
+    spec.decoder.projection.weight = weights[output_name(config)]
+    if config.output_bias:
+        spec.decoder.projection.bias = weights["output_bias"]
+
+    # Its words are text; ours are the numbers of the words, written out.
+    spec.register_source_vocabulary(_words(config.vocabulary_size))
+    spec.register_target_vocabulary(_words(config.target_size))
+    special = config.special
+    spec.config.unk_token = str(special.unknown)
+    spec.config.bos_token = spec.config.decoder_start_token = str(special.start)
+    spec.config.eos_token = str(special.end)
+    spec.config.layer_norm_epsilon = 1e-5
+
+    spec.validate()
+    spec.optimize(quantization=precision)
+    directory.mkdir(parents=True, exist_ok=True)
+    spec.save(str(directory))
+
+
+def _set_layer(layer: Any, weights: Weights, prefix: str) -> None:
+    attention = layer.self_attention
+    name = f"{prefix}.self_attention"
+    _set_linear(attention.linear[0], weights, f"{name}.query_key_value")
+    _set_linear(attention.linear[1], weights, f"{name}.output")
+    _set_norm(attention.layer_norm, weights, f"{name}_norm")
+    if hasattr(layer, "attention"):
+        name = f"{prefix}.cross_attention"
+        _set_linear(layer.attention.linear[0], weights, f"{name}.query")
+        _set_linear(layer.attention.linear[1], weights, f"{name}.key_value")
+        _set_linear(layer.attention.linear[2], weights, f"{name}.output")
+        _set_norm(layer.attention.layer_norm, weights, f"{name}_norm")
+    name = f"{prefix}.feed_forward"
+    _set_linear(layer.ffn.linear_0, weights, f"{name}.inner")
+    _set_linear(layer.ffn.linear_1, weights, f"{name}.outer")
+    _set_norm(layer.ffn.layer_norm, weights, f"{name}_norm")
+
+
+def _set_linear(spec: Any, weights: Weights, name: str) -> None:
+    spec.weight, spec.bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+
+
+def _set_norm(spec: Any, weights: Weights, name: str) -> None:
+    spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
+
+
+def _words(size: int) -> list[str]:
+    return [str(number) for number in range(size)]
+
+
+@contextmanager
+def _no_torch() -> Iterator[None]:
+    """Keep PyTorch out of a process that does not have it yet.
+
+    CTranslate2's specifications import it where it is installed and do without it elsewhere. Ours
+    are NumPy arrays, so it would only cost start-up time and memory, next to what is measured.
+    """
+    hidden = "torch" not in sys.modules
+    if hidden:
+        sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if hidden:
+            del sys.modules["torch"]
+
+
+class CTranslate2:
+    """A converted model in `directory`."""
+
+    def __init__(self, label: Label, special: SpecialTokens, directory: Path) -> None:
+        self.label = label
+        self._special = special
+        # One translator for each arrangement of threads: a translator cannot change its own.
+        self._translator = lru_cache(maxsize=None)(
+            lambda threads: _load(directory, label.precision, threads)
+        )
+
+    def arrangements(self, cores: int) -> list[Threads]:
+        return arrangements(cores)
+
+    def translate(self, sources: Sequence[IntArray], request: Request, threads: Threads) -> Outcome:
+        results = self._translator(threads).translate_batch(
+            [[str(token) for token in source.tolist()] for source in sources],
+            # 0: the whole batch at once; else shares for the workers, which it sorts itself.
+            max_batch_size=0 if threads.workers == 1 else -(-len(sources) // threads.workers),
+            beam_size=request.beam,
+            # Its penalty divides by `len^penalty`, ours by `((5 + len) / 6)^penalty`: the nearest.
+            length_penalty=0.6,
+            min_decoding_length=request.min_length,
+            # Its limit counts the end symbol, ours does not: both take the same number of steps.
+            max_decoding_length=request.max_length + 1,
+            max_input_length=0,
+        )
+        tokens = [[int(token) for token in result.hypotheses[0]] for result in results]
+        # One step for each token, and one for the end symbol where there was room for it.
+        steps = [min(len(each), request.max_length) + 1 for each in tokens]
+        return Outcome(tokens, steps, parts=None)
+
+
+def _load(directory: Path, precision: str, threads: Threads) -> Any:
+    import ctranslate2
+
+    return ctranslate2.Translator(
+        str(directory),
+        compute_type=precision,
+        inter_threads=threads.workers,
+        intra_threads=threads.each,
+    )

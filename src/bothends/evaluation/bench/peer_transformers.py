@@ -1,0 +1,155 @@
+"""`transformers` as a peer: our weights in a `MarianMTModel`, measured through its `generate`.
+
+What most people run when they run a translation model from a hub: PyTorch in float32. Only this
+module imports PyTorch, and only when it is asked for. Marian's network normalises after each
+sublayer and ties its output layer, so it stands for the models that do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bothends.engines.protocol import pad_sources
+from bothends.errors import BothendsError
+from bothends.evaluation.bench.systems import Label, Outcome, Request, Threads
+from bothends.model.config import ModelConfig
+from bothends.model.sinusoid import sinusoid
+from bothends.model.weights import Weights
+from bothends.order import IntArray
+
+#: Positions in Marian's tables.
+POSITIONS = 1024
+
+_ATTENTION = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
+_NORMS = {
+    "self_attention_norm": "self_attn_layer_norm",
+    "cross_attention_norm": "encoder_attn_layer_norm",
+    "feed_forward_norm": "final_layer_norm",
+}
+_FUSED = {
+    "query_key_value": ("q_proj", "k_proj", "v_proj"),
+    "key_value": ("k_proj", "v_proj"),
+    "query": ("q_proj",),
+    "output": ("out_proj",),
+}
+_FEED_FORWARD = {"inner": "fc1", "outer": "fc2"}
+
+
+def marian_state(config: ModelConfig, weights: Weights) -> Weights:
+    """Our tensors under Marian's names; fused projections are taken apart."""
+    table = sinusoid(np.arange(POSITIONS), config.width, config.sinusoid).astype(np.float32)
+    target = "source_embedding" if config.share_embeddings else "target_embedding"
+    state = {
+        "model.encoder.embed_tokens.weight": weights["source_embedding.weight"],
+        "model.decoder.embed_tokens.weight": weights[f"{target}.weight"],
+        "lm_head.weight": weights[f"{target}.weight"],
+        "model.encoder.embed_positions.weight": table,
+        "model.decoder.embed_positions.weight": table,
+        "final_logits_bias": np.zeros((1, config.target_size), np.float32),
+    }
+    if config.share_embeddings:
+        state["model.shared.weight"] = weights["source_embedding.weight"]
+    if config.output_bias:
+        state["final_logits_bias"] = weights["output_bias"][None]
+    for name, value in weights.items():
+        stack, _, rest = name.partition(".layers.")
+        if not rest:
+            continue
+        number, module, *inside, kind = rest.split(".")
+        prefix = f"model.{stack}.layers.{number}"
+        if module in _NORMS:
+            state[f"{prefix}.{_NORMS[module]}.{kind}"] = value
+        elif module in _ATTENTION:
+            parts = _FUSED[inside[0]]
+            for part, piece in zip(parts, np.split(value, len(parts)), strict=True):
+                state[f"{prefix}.{_ATTENTION[module]}.{part}.{kind}"] = piece
+        else:
+            state[f"{prefix}.{_FEED_FORWARD[inside[0]]}.{kind}"] = value
+    return state
+
+
+def marian_config(config: ModelConfig) -> Any:
+    """The `MarianConfig` of a model of our sizes and dropout."""
+    from transformers import MarianConfig
+
+    special, rates = config.special, config.dropout
+    return MarianConfig(
+        vocab_size=config.vocabulary_size,
+        decoder_vocab_size=config.target_size,
+        max_position_embeddings=POSITIONS,
+        encoder_layers=config.encoder_layers,
+        decoder_layers=config.decoder_layers,
+        encoder_attention_heads=config.heads,
+        decoder_attention_heads=config.heads,
+        encoder_ffn_dim=config.feed_forward,
+        decoder_ffn_dim=config.feed_forward,
+        d_model=config.width,
+        activation_function=config.activation,
+        dropout=rates.residual,
+        attention_dropout=rates.attention,
+        activation_dropout=rates.activation,
+        scale_embedding=config.embedding_scale,
+        share_encoder_decoder_embeddings=config.share_embeddings,
+        tie_word_embeddings=True,
+        pad_token_id=special.pad,
+        eos_token_id=special.end,
+        bos_token_id=special.start,
+        decoder_start_token_id=special.start,
+        forced_eos_token_id=None,
+    )
+
+
+def marian(config: ModelConfig, weights: Weights) -> Any:
+    """The `MarianMTModel` that computes what a `1x1` model of ours does."""
+    import torch
+    from transformers import MarianMTModel
+
+    if config.norm == "pre" or not config.tie_output:
+        raise BothendsError(
+            "the transformers peer is a Marian model, which normalises after each sublayer and "
+            "ties its output layer; this model does not: leave it out of --peers"
+        )
+    model = MarianMTModel(marian_config(config))
+    state = {name: torch.from_numpy(value) for name, value in marian_state(config, weights).items()}
+    model.load_state_dict(state)
+    return model.eval()
+
+
+class Transformers:
+    """`generate` of a Marian model with our weights."""
+
+    def __init__(self, label: Label, config: ModelConfig, weights: Weights) -> None:
+        self.label = label
+        self._special = config.special
+        self._model = marian(config, weights)
+
+    def arrangements(self, cores: int) -> list[Threads]:
+        return [Threads(1, cores)]
+
+    def translate(self, sources: Sequence[IntArray], request: Request, threads: Threads) -> Outcome:
+        import torch
+
+        torch.set_num_threads(threads.each)
+        batch = torch.from_numpy(pad_sources(sources, self._special.pad))
+        with torch.inference_mode():
+            generated = self._model.generate(
+                batch,
+                attention_mask=batch != self._special.pad,
+                num_beams=request.beam,
+                do_sample=False,
+                early_stopping=request.beam > 1,
+                length_penalty=0.6 if request.beam > 1 else None,
+                min_new_tokens=request.min_length,
+                max_new_tokens=request.max_length + 1,  # its limit counts the end symbol
+            )
+        tokens = [self._text(row) for row in generated.tolist()]
+        steps = [min(len(each), request.max_length) + 1 for each in tokens]
+        return Outcome(tokens, steps, parts=None)
+
+    def _text(self, row: list[int]) -> list[int]:
+        """The tokens between the start symbol and the end symbol."""
+        row = row[1:]
+        return row[: row.index(self._special.end)] if self._special.end in row else row

@@ -1,0 +1,222 @@
+"""What is measured: anything that turns source ids into target ids, and where its time goes.
+
+Ours is the search over an engine, with a stopwatch between the two. A system uses several cores in
+one of two ways, and a benchmark that fixes one of them is unfair to somebody: `workers` share out
+the sentences of a batch, or all sentences go through products of several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Generic, NamedTuple, Protocol
+
+from bothends.engines.protocol import Engine, FloatArray, State, TopK, pad_sources
+from bothends.model.config import SpecialTokens
+from bothends.order import BoolArray, GenerationOrder, IntArray
+from bothends.search.beam import beam_search
+from bothends.search.options import SearchOptions
+
+
+class Threads(NamedTuple):
+    """How a system uses its cores."""
+
+    workers: int = 1
+    #: threads inside one product of one worker
+    each: int = 1
+
+    def __str__(self) -> str:
+        if self.workers == 1:
+            return str(self.each)
+        return f"{self.workers * self.each} ({self.workers} workers)"
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a system is. Systems of one family are compared with each other."""
+
+    family: str
+    name: str
+    order: str
+    engine: str
+    precision: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.order} {self.engine} {self.precision}"
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a batch is to be translated.
+
+    Lengths are in tokens of text. A text at the limit has a last step of its own, in which its end
+    symbol could be: a system takes at most `max_length + 1` steps of one token.
+    """
+
+    beam: int
+    min_length: int
+    max_length: int
+
+
+@dataclass
+class Parts:
+    """Seconds, by where they went, and the number of calls of the decoder they paid for."""
+
+    encoder: float = 0.0
+    decoder: float = 0.0
+    search: float = 0.0
+    text: float = 0.0
+    steps: int = 0
+
+    def __add__(self, other: Parts) -> Parts:
+        return Parts(
+            self.encoder + other.encoder,
+            self.decoder + other.decoder,
+            self.search + other.search,
+            self.text + other.text,
+            self.steps + other.steps,
+        )
+
+    @property
+    def seconds(self) -> float:
+        return self.encoder + self.decoder + self.search + self.text
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of one call."""
+
+    #: target tokens of each sentence, in text order, without the end symbol
+    tokens: list[list[int]]
+    #: decoder steps of each sentence
+    steps: list[int]
+    #: None where a system does not let us look inside
+    parts: Parts | None
+
+
+class System(Protocol):
+    """Something that translates."""
+
+    @property
+    def label(self) -> Label: ...
+
+    def arrangements(self, cores: int) -> list[Threads]:
+        """The ways in which the system can use that many cores."""
+        ...
+
+    def translate(
+        self, sources: Sequence[IntArray], request: Request, threads: Threads
+    ) -> Outcome: ...
+
+
+class TimedEngine(Generic[State]):
+    """An engine with a stopwatch. Selecting rows is part of what a decoder step costs."""
+
+    def __init__(self, engine: Engine[State]) -> None:
+        self.engine = engine
+        self.parts = Parts()
+
+    def encode(self, source: IntArray) -> State:
+        started = perf_counter()
+        state = self.engine.encode(source)
+        self.parts.encoder += perf_counter() - started
+        return state
+
+    def step(
+        self,
+        state: State,
+        tokens: IntArray,
+        positions: IntArray,
+        directions: IntArray,
+        mask_rows: BoolArray,
+        k: int,
+    ) -> TopK:
+        started = perf_counter()
+        best = self.engine.step(state, tokens, positions, directions, mask_rows, k)
+        self.parts.decoder += perf_counter() - started
+        self.parts.steps += 1
+        return best
+
+    def select(self, state: State, rows: IntArray) -> State:
+        started = perf_counter()
+        selected = self.engine.select(state, rows)
+        self.parts.decoder += perf_counter() - started
+        return selected
+
+    def force(
+        self,
+        state: State,
+        tokens: IntArray,
+        positions: IntArray,
+        directions: IntArray,
+        mask: BoolArray,
+        targets: IntArray,
+    ) -> FloatArray:
+        return self.engine.force(state, tokens, positions, directions, mask, targets)
+
+
+class Bothends:
+    """Our search over an engine, which `load(threads)` brings."""
+
+    def __init__(
+        self,
+        label: Label,
+        order: GenerationOrder,
+        special: SpecialTokens,
+        load: Callable[[int], Engine[Any]],
+    ) -> None:
+        self.label = label
+        self._order = order
+        self._special = special
+        self._load = load
+
+    def arrangements(self, cores: int) -> list[Threads]:
+        return arrangements(cores)
+
+    def translate(self, sources: Sequence[IntArray], request: Request, threads: Threads) -> Outcome:
+        engine = self._load(threads.each)
+        if threads.workers == 1:
+            return self._search(engine, sources, request)
+        shares = split(sources, threads.workers)
+        with ThreadPoolExecutor(len(shares)) as pool:
+            outcomes = list(pool.map(lambda share: self._search(engine, share, request), shares))
+        return merge(outcomes)
+
+    def _search(
+        self, engine: Engine[Any], sources: Sequence[IntArray], request: Request
+    ) -> Outcome:
+        started = perf_counter()
+        timed = TimedEngine(engine)
+        options = SearchOptions(
+            beam=request.beam, min_length=request.min_length, max_length=request.max_length
+        )
+        batch = pad_sources(sources, self._special.pad)
+        best = [
+            hypotheses[0]
+            for hypotheses in beam_search(timed, self._order, self._special, batch, options)
+        ]
+        parts = timed.parts
+        parts.search = perf_counter() - started - parts.encoder - parts.decoder
+        return Outcome([each.tokens for each in best], [each.steps for each in best], parts)
+
+
+def arrangements(cores: int) -> list[Threads]:
+    """All cores inside a product, or one core for each share of the sentences."""
+    return [Threads()] if cores == 1 else [Threads(1, cores), Threads(cores, 1)]
+
+
+def split(sources: Sequence[IntArray], shares: int) -> list[Sequence[IntArray]]:
+    """Neighbouring sentences in at most `shares` parts, none of them empty."""
+    size = -(-len(sources) // shares)
+    return [sources[start : start + size] for start in range(0, len(sources), size)]
+
+
+def merge(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome of workers side by side: its parts are those of the slowest of them."""
+    return Outcome(
+        [tokens for outcome in outcomes for tokens in outcome.tokens],
+        [steps for outcome in outcomes for steps in outcome.steps],
+        max((outcome.parts or Parts() for outcome in outcomes), key=lambda parts: parts.seconds),
+    )

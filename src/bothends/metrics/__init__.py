@@ -1,0 +1,1 @@
+"""Quality against a reference: BLEU, chrF, ROUGE, OTEM, and how sure a difference is."""

@@ -1,0 +1,43 @@
+"""Words and phrases that immediately repeat: what strands that cannot see each other both write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from bothends.text.vocabulary import SPACE
+
+#: Words of the longest phrase whose repetition is removed; a longer one is more likely meant.
+LONGEST_REPEAT = 4
+
+Item = TypeVar("Item")
+
+
+def remove_repeats(items: Sequence[Item], longest: int = LONGEST_REPEAT) -> list[Item]:
+    """`items` without the n-grams, of up to `longest` items, that repeat what is right before."""
+    kept: list[Item] = []
+    for item in items:
+        kept.append(item)
+        for n in range(1, longest + 1):
+            if len(kept) >= 2 * n and kept[-n:] == kept[-2 * n : -n]:
+                del kept[-n:]
+                break  # what is left was free of repeats one item ago
+    return kept
+
+
+def remove_repeated_words(tokens: Sequence[int], pieces: Sequence[str]) -> list[int]:
+    """`tokens` without repeated words; `pieces` are their entries in the vocabulary.
+
+    Words are what spaces separate, and the punctuation after a word is one of its own: `1999` and
+    `...` stay as they are, however the vocabulary cuts them.
+    """
+    words: list[tuple[int, ...]] = []
+    inside = False  # a word, and not the punctuation after it
+    for token, piece in zip(tokens, pieces, strict=True):
+        letters = any(map(str.isalnum, piece)) or piece == SPACE
+        if not words or piece.startswith(SPACE) or (inside and not letters):
+            words.append((token,))
+            inside = letters
+        else:
+            words[-1] += (token,)
+    return [token for word in remove_repeats(words) for token in word]
