@@ -13,7 +13,7 @@ from pathlib import Path
 from bothends.evaluation.analyses.agreement import Result as Accuracies
 from bothends.evaluation.analyses.agreement import table as agreement_table
 from bothends.evaluation.analyses.pmi import analyse
-from bothends.evaluation.bench.table import Table as Cells
+from bothends.tables import Table as Cells
 from columns import NOT_RUN
 from figures import Place, draw_accuracies
 from results import load_agreement, load_lengths, load_result, load_speed

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
-from bothends.model.config import SpecialTokens
+from bothends.text.vocabulary import SpecialTokens
 from results import Result, compare, load_result, load_speed, load_training_speed
 from steps import Setting
 from table_file import Data, Row, Table

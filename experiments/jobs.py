@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bothends.errors import BothendsError
-from bothends.locking import locked
+from bothends.files import locked
 
 
 class StoppedError(BothendsError):

@@ -28,7 +28,8 @@ from typing import Any
 from bothends.data.shards import MANIFEST
 from bothends.errors import BothendsError
 from bothends.evaluation.bench.machine import this_machine
-from bothends.model.directory import CONFIG, write_atomically
+from bothends.files import write_atomically
+from bothends.model.directory import CONFIG
 from bothends.search.scoring import ForcedScore
 from bothends.text.pairs import read_lines
 from bothends.training.run import RunDirectory, differences

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from analyses import ANALYSES, markdown, pictures
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.evaluation.bench.table import Table as Cells
+from bothends.tables import Table as Cells
 from columns import COLUMNS, Line
 from figures import FIGURES, TITLES, Place
 from results import Result, keep, load_result, load_speed

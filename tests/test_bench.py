@@ -41,10 +41,10 @@ from bothends.evaluation.bench.systems import (
     Threads,
     arrangements,
 )
-from bothends.evaluation.bench.table import Table, plain
 from bothends.evaluation.bench.workload import RandomIds, read_pairs
-from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder, IntArray
+from bothends.tables import Table, plain
+from bothends.text.vocabulary import SpecialTokens
 from tiny_model import sentences, tiny_model
 from toy_engine import ToyEngine
 

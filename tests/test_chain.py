@@ -21,7 +21,7 @@ from bothends.chain.run import Chain
 from bothends.chain.stages import stages_of
 from bothends.cli import run
 from bothends.errors import BothendsError
-from bothends.locking import locked
+from bothends.files import locked
 from bothends.model.directory import read_description
 from bothends.training.recipe_file import load_recipe
 from command_line import error_line

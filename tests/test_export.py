@@ -17,10 +17,11 @@ from bothends.cli import run
 from bothends.engines.export import export_model
 from bothends.engines.onnx.engine import OnnxEngine
 from bothends.evaluation.precision import compare
-from bothends.model.directory import CONFIG, DECODER, ENCODER, VOCABULARY, WEIGHTS
+from bothends.model.directory import CONFIG, DECODER, ENCODER, WEIGHTS
 from bothends.model.torch.transformer import Transformer
 from bothends.model.weights import weight_shapes
 from bothends.order import GenerationOrder
+from bothends.text.vocabulary import VOCABULARY
 from conftest import tiny_config
 from tiny_model import sentences, tiny_model
 

@@ -16,10 +16,11 @@ from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 
 from bothends.engines.torch import TorchEngine
-from bothends.model.config import ModelConfig, SpecialTokens
+from bothends.model.config import ModelConfig
 from bothends.model.sinusoid import sinusoid
 from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder, IntArray
+from bothends.text.vocabulary import SpecialTokens
 
 WORDS, PAD, END = 60, 59, 0
 

@@ -21,7 +21,7 @@ from bothends.engines.protocol import TopK, pad_sources
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError
 from bothends.evaluation.bench.synthetic import random_weights
-from bothends.model.config import ModelConfig, SpecialTokens
+from bothends.model.config import ModelConfig
 from bothends.model.directory import (
     DECODER,
     ENCODER,
@@ -33,6 +33,7 @@ from bothends.order import GenerationOrder, IntArray
 from bothends.search.beam import Hypothesis, beam_search
 from bothends.search.options import SearchOptions
 from bothends.search.scoring import force_scores
+from bothends.text.vocabulary import SpecialTokens
 from conftest import random_source
 from tiny_model import sentences, tiny_model
 

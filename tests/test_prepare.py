@@ -16,7 +16,7 @@ import pytest
 
 from bothends.cli import run
 from bothends.data.shards import PreparedCorpus
-from bothends.locking import locked
+from bothends.files import locked
 from bothends.progress import progress
 from bothends.text.vocabulary import Vocabulary
 from corpus_data import make_sentences, write_lines

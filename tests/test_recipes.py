@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder
+from bothends.text.vocabulary import SpecialTokens
 from bothends.training.loop import train
 from bothends.training.recipe import Optimiser, Recipe
 from bothends.training.recipe_file import load_recipe

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from bothends.engines.torch import TorchEngine
 from bothends.errors import UsageError
-from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder
 from bothends.search.scoring import ForcedScore, corpus_perplexity, force_scores
+from bothends.text.vocabulary import SpecialTokens
 from conftest import ALL_ORDERS, MakeModel, random_source
 from toy_engine import ToyEngine
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from bothends.engines.protocol import FloatArray, TopK
 from bothends.engines.torch import TorchEngine
 from bothends.errors import BothendsError, UsageError
-from bothends.model.config import SpecialTokens
 from bothends.model.torch.transformer import Transformer
 from bothends.order import BoolArray, GenerationOrder, IntArray
 from bothends.search.beam import (
@@ -27,6 +26,7 @@ from bothends.search.beam import (
 )
 from bothends.search.options import SearchOptions
 from bothends.search.scoring import ForcedScore, force_scores
+from bothends.text.vocabulary import SpecialTokens
 from conftest import ALL_ORDERS, MakeModel, random_source
 from toy_engine import ToyEngine, ToyState
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder
+from bothends.text.vocabulary import SpecialTokens
 from bothends.training.batches import BatchStream, Mixture, Position, collate, cut
 from bothends.training.recipe import Batch
 from bothends.training.shuffle import RandomOrder

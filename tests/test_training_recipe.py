@@ -31,7 +31,7 @@ def test_the_defaults_are_the_papers() -> None:
 
 
 def _special() -> Any:
-    from bothends.model.config import SpecialTokens
+    from bothends.text.vocabulary import SpecialTokens
 
     return SpecialTokens()
 

@@ -17,10 +17,10 @@ import pytest
 
 import bothends.model.bundled
 from bothends import BothendsError, Translation, TranslationOptions, Translator, UsageError
-from bothends.model.directory import CONFIG, DECODER, ENCODER, VOCABULARY, WEIGHTS
+from bothends.model.directory import CONFIG, DECODER, ENCODER, WEIGHTS
 from bothends.order import IntArray
 from bothends.search.scoring import force_scores
-from bothends.text.vocabulary import VocabularyOptions, train_vocabulary
+from bothends.text.vocabulary import VOCABULARY, VocabularyOptions, train_vocabulary
 from bothends.translation import EMPTY
 from tiny_model import sentences, tiny_model
 

@@ -18,9 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bothends.errors import BothendsError, UsageError
-from bothends.model.config import SpecialTokens
-from bothends.model.directory import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 from bothends.text.vocabulary import (
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    VOCABULARY,
+    SpecialTokens,
     Vocabularies,
     Vocabulary,
     VocabularyOptions,

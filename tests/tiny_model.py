@@ -22,11 +22,11 @@ from torch import nn
 from bothends.engines.export import export_model
 from bothends.engines.registry import Precision
 from bothends.model.config import Dropout, preset
-from bothends.model.directory import VOCABULARY, Description
+from bothends.model.directory import Description
 from bothends.model.torch.checkpoint import save_model
 from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
-from bothends.text.vocabulary import VocabularyOptions, train_vocabulary
+from bothends.text.vocabulary import VOCABULARY, VocabularyOptions, train_vocabulary
 
 SYLLABLES = ("ba", "bo", "da", "du", "ga", "gi", "ka", "ki", "la", "lo", "ma", "mu")
 STEPS, BATCH, RATE = 120, 32, 5e-3

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bothends.engines.protocol import FloatArray, TopK
-from bothends.model.config import SpecialTokens
 from bothends.order import BoolArray, IntArray
+from bothends.text.vocabulary import SpecialTokens
 
 WIDTH = 8
 

@@ -10,7 +10,6 @@ nothing else: not on the other lines, nor on the number of threads.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,6 +27,7 @@ from bothends.errors import BothendsError, UsageError
 from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
 from bothends.order import IntArray
+from bothends.processes import available_cores
 from bothends.search.beam import Hypothesis, beam_search
 from bothends.search.options import check_whole_number
 from bothends.search.scoring import ForcedScore, force_scores
@@ -313,10 +313,3 @@ def _enough_memory(tokens: int, options: str) -> Iterator[None]:
         raise BothendsError(
             f"not enough memory for a batch of {tokens:,} tokens; lower {options}"
         ) from None
-
-
-def available_cores() -> int:
-    """Cores that this process may run on; fewer than the machine's in a container."""
-    if hasattr(os, "sched_getaffinity"):  # not on every system
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -15,8 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 from bothends.distillation.filters import PairFilters
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.model.config import Strict
-from bothends.model.directory import first_problem
+from bothends.records import Strict, first_problem
 from bothends.training.recipe import Order
 from bothends.training.recipe_file import parse_override, read_yaml, set_key
 

@@ -19,9 +19,8 @@ from typing import Any, Literal
 from bothends.chain.process import run_command
 from bothends.chain.stages import RECORDS, Stage
 from bothends.errors import BothendsError
-from bothends.locking import locked
-from bothends.model.config import Strict
-from bothends.model.directory import write_atomically
+from bothends.files import locked, write_atomically
+from bothends.records import Strict
 
 
 class Record(Strict):

@@ -54,8 +54,8 @@ def agreement(
         table,
         tally,
     )
-    from bothends.evaluation.bench.table import print_tables
     from bothends.progress import progress
+    from bothends.tables import print_tables
     from bothends.translator import Translator
 
     check_writable({"--json": json_, "--picture": picture}, (source, correct, incorrect, distances))

@@ -72,8 +72,8 @@ def distill(
     from bothends.distillation.job import Teacher
     from bothends.errors import UsageError
     from bothends.model.bundled import find_model
-    from bothends.model.directory import first_problem
-    from bothends.translator import available_cores
+    from bothends.processes import available_cores
+    from bothends.records import first_problem
 
     try:
         filters = PairFilters(

@@ -82,10 +82,10 @@ def evaluate(
 
     Metrics have signatures and intervals; differences are of a paired bootstrap.
     """
-    from bothends.evaluation.bench.table import print_tables
     from bothends.evaluation.evaluate import System
     from bothends.evaluation.evaluate import evaluate as score_systems
     from bothends.metrics.named import choose_metrics, default_tokenizer
+    from bothends.tables import print_tables
     from bothends.translation import TranslationOptions
     from bothends.translator import Translator
 

@@ -61,9 +61,9 @@ def lengths(
         table,
         translate_in_turns,
     )
-    from bothends.evaluation.bench.table import print_tables
     from bothends.metrics.named import choose_metrics, default_tokenizer
     from bothends.progress import progress
+    from bothends.tables import print_tables
 
     if not model and not hypothesis:
         raise UsageError("nothing to measure: give --model DIR, or --hypothesis FILE")

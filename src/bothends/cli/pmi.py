@@ -39,8 +39,8 @@ def pmi(
     """
     from bothends.errors import BothendsError
     from bothends.evaluation.analyses.pmi import Model, analyse, tables
-    from bothends.evaluation.bench.table import print_tables
     from bothends.progress import progress
+    from bothends.tables import print_tables
     from bothends.translator import Translator
 
     check_writable({"--json": json_}, (source, target))

@@ -25,7 +25,7 @@ def splice(
     """
     from bothends.cli.outputs import check_writable
     from bothends.errors import BothendsError
-    from bothends.model.directory import write_atomically
+    from bothends.files import write_atomically
     from bothends.text.pairs import read_lines
     from bothends.text.splicing import splice as splice_lines
 

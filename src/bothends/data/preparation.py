@@ -35,12 +35,19 @@ from bothends.data.shards import (
     write_manifest,
 )
 from bothends.errors import BothendsError, UsageError
-from bothends.locking import locked
-from bothends.model.directory import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
+from bothends.files import locked
 from bothends.progress import progress
 from bothends.text.encoding import CorpusEncoder
 from bothends.text.pairs import FilterReport, Filters, Reason, SeenPairs, read_pairs
-from bothends.text.vocabulary import Vocabularies, Vocabulary, VocabularyOptions, train_vocabulary
+from bothends.text.vocabulary import (
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    VOCABULARY,
+    Vocabularies,
+    Vocabulary,
+    VocabularyOptions,
+    train_vocabulary,
+)
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from bothends.errors import BothendsError
-from bothends.model.config import Strict
-from bothends.model.directory import first_problem, parse_versioned, write_atomically
+from bothends.files import write_atomically
+from bothends.records import Strict, first_problem, parse_versioned
 from bothends.text.pairs import FilterReport
 from bothends.text.vocabulary import Vocabularies
 

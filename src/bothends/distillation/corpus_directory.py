@@ -24,10 +24,11 @@ from bothends.distillation.filters import PairFilters, Reason
 from bothends.distillation.job import Job, Teacher, encode_lines, read_shards
 from bothends.distillation.shard_file import Record, read_header, read_shard, shard_path
 from bothends.errors import BothendsError
-from bothends.model.config import Strict
-from bothends.model.directory import parse_versioned, read_description, write_atomically
+from bothends.files import write_atomically
+from bothends.model.directory import read_description
 from bothends.progress import progress
 from bothends.provenance import source_commit
+from bothends.records import Strict, parse_versioned
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"

@@ -16,17 +16,10 @@ from pathlib import Path
 
 from bothends.engines.registry import EngineName
 from bothends.errors import BothendsError, UsageError
-from bothends.model.config import Strict
-from bothends.model.directory import (
-    DECODER,
-    ENCODER,
-    SOURCE_VOCABULARY,
-    TARGET_VOCABULARY,
-    VOCABULARY,
-    WEIGHTS,
-    read_description,
-)
+from bothends.model.directory import DECODER, ENCODER, WEIGHTS, read_description
+from bothends.records import Strict
 from bothends.text.pairs import read_batches, read_lines
+from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 from bothends.translation import TranslationOptions
 from bothends.translator import Translator
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from bothends.distillation.job import Job, encode_lines
 from bothends.errors import BothendsError
-from bothends.model.config import Strict
-from bothends.model.directory import parse_versioned, write_atomically
+from bothends.files import write_atomically
+from bothends.records import Strict, parse_versioned
 from bothends.translation import TranslationOptions
 from bothends.translator import Translator
 

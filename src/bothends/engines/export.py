@@ -17,21 +17,12 @@ from bothends.engines.onnx.network import NetworkWriter
 from bothends.engines.onnx.products import FloatProducts, Int8Products, Products
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError
+from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
-from bothends.model.directory import (
-    CARD,
-    CONFIG,
-    DECODER,
-    ENCODER,
-    SOURCE_VOCABULARY,
-    TARGET_VOCABULARY,
-    VOCABULARY,
-    WEIGHTS,
-    read_description,
-    write_atomically,
-)
+from bothends.model.directory import CARD, CONFIG, DECODER, ENCODER, WEIGHTS, read_description
 from bothends.model.weights import read_weights
 from bothends.order import GenerationOrder
+from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 
 
 def export_model(directory: Path, precision: Precision, output: Path) -> None:

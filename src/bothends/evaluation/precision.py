@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from bothends.engines.protocol import Engine, pad_sources
-from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder, IntArray
 from bothends.search.beam import beam_search
 from bothends.search.options import SearchOptions
 from bothends.search.scoring import force_scores
+from bothends.text.vocabulary import SpecialTokens
 from bothends.translation import TranslationOptions
 
 #: Sentences that are translated together.

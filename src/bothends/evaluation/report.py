@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bothends.evaluation.bench.plots import COLOURS, load_pyplot
-from bothends.evaluation.bench.table import Table
 from bothends.evaluation.evaluate import Evaluation, Figure
+from bothends.tables import Table
 
 
 def tables(evaluation: Evaluation) -> list[Table]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from bothends.errors import UsageError, nearest
-
-
-class Strict(BaseModel):
-    """A value object: frozen, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from bothends.records import Strict
+from bothends.text.vocabulary import SpecialTokens
 
 
 class Dropout(Strict):
@@ -26,15 +22,6 @@ class Dropout(Strict):
     activation: float = Field(0.0, ge=0.0, lt=1.0)
     #: on the sum of token embedding and position
     embedding: float = Field(0.1, ge=0.0, lt=1.0)
-
-
-class SpecialTokens(Strict):
-    """Ids of the tokens that are not text. `start` may equal `pad`, as in Marian's models."""
-
-    pad: int = 0
-    unknown: int = 1
-    start: int = 2
-    end: int = 3
 
 
 class ModelConfig(Strict):

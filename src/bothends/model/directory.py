@@ -12,24 +12,22 @@ No PyTorch here: the runtime reads these too.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError, field_serializer, field_validator
 
 from bothends.errors import BothendsError, UsageError
-from bothends.model.config import ModelConfig, Strict
+from bothends.files import write_atomically
+from bothends.model.config import ModelConfig
 from bothends.order import GenerationOrder
+from bothends.records import Strict, first_problem, parse_versioned
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 ENCODER = "encoder.onnx"
 DECODER = "decoder.onnx"
-VOCABULARY = "sentencepiece.model"
-SOURCE_VOCABULARY = "sentencepiece.source.model"
-TARGET_VOCABULARY = "sentencepiece.target.model"
 CARD = "README.md"
 
 
@@ -83,42 +81,3 @@ def write_description(directory: Path, description: Description) -> None:
     """Write `config.json`, whole or not at all."""
     text = json.dumps(description.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     write_atomically(Path(directory) / CONFIG, text.encode())
-
-
-def parse_versioned(text: bytes, path: Path, newest: int) -> dict[str, Any]:
-    """The JSON object of a file that names the version of its format; a ValueError if it is none.
-
-    A version after `newest` is an error of its own: nothing is wrong with the file.
-    """
-    content = json.loads(text)
-    if not isinstance(content, dict) or not isinstance(content.get("format_version"), int):
-        raise ValueError("no format_version")
-    version = content["format_version"]
-    if version > newest:
-        raise BothendsError(
-            f"{path}: format version {version}, but this bothends reads up to {newest}; "
-            "a newer bothends is needed"
-        )
-    return content
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that a reader sees whole or not at all, even if the machine stops."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
-
-
-def first_problem(error: ValidationError) -> str:
-    """The first complaint of a pydantic validation, in one line."""
-    problem = error.errors()[0]
-    where = ".".join(str(part) for part in problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from bothends.engines.protocol import Engine, TopK
 from bothends.errors import BothendsError, UsageError
-from bothends.model.config import SpecialTokens
 from bothends.order import BoolArray, GenerationOrder, IntArray
 from bothends.search.options import SearchOptions
+from bothends.text.vocabulary import SpecialTokens
 
 State = TypeVar("State")
 DoubleArray = NDArray[np.float64]

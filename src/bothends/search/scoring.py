@@ -10,8 +10,8 @@ import numpy as np
 
 from bothends.engines.protocol import Engine
 from bothends.errors import UsageError
-from bothends.model.config import SpecialTokens
 from bothends.order import GenerationOrder, IntArray
+from bothends.text.vocabulary import SpecialTokens
 
 State = TypeVar("State")
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bothends.errors import BothendsError, UsageError
-from bothends.model.config import Strict
+from bothends.records import Strict
 from bothends.text.lines import UNREADABLE, open_file, unreadable
 
 #: Lines that are read, encoded and written together.

@@ -26,13 +26,13 @@ from typing import Literal, get_args
 import sentencepiece
 
 from bothends.errors import BothendsError, UsageError
-from bothends.model.config import SpecialTokens
-from bothends.model.directory import (
-    SOURCE_VOCABULARY,
-    TARGET_VOCABULARY,
-    VOCABULARY,
-    write_atomically,
-)
+from bothends.files import write_atomically
+from bothends.records import Strict
+
+#: Files of a model or corpus directory: one vocabulary for both sides, or one for each.
+VOCABULARY = "sentencepiece.model"
+SOURCE_VOCABULARY = "sentencepiece.source.model"
+TARGET_VOCABULARY = "sentencepiece.target.model"
 
 Normalisation = Literal["nmt_nfkc", "nfkc", "identity"]
 
@@ -48,6 +48,15 @@ _LONGEST_LINE = 2000
 
 #: Lines from which on it pays to start threads that encode them.
 _WORTH_THREADS = 1000
+
+
+class SpecialTokens(Strict):
+    """Ids of the tokens that are not text. `start` may equal `pad`, as in Marian's models."""
+
+    pad: int = 0
+    unknown: int = 1
+    start: int = 2
+    end: int = 3
 
 
 class Vocabulary:

@@ -19,8 +19,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bothends.model.config import SpecialTokens
 from bothends.order import BoolArray, GenerationOrder, IntArray
+from bothends.text.vocabulary import SpecialTokens
 from bothends.training.recipe import Batch as BatchSettings
 from bothends.training.shuffle import RandomOrder
 

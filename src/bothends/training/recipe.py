@@ -18,9 +18,10 @@ from pydantic import (
 )
 
 from bothends.errors import UsageError, nearest
-from bothends.model.config import PRESETS, Dropout, ModelConfig, SpecialTokens, Strict
-from bothends.model.directory import first_problem
+from bothends.model.config import PRESETS, Dropout, ModelConfig
 from bothends.order import GenerationOrder
+from bothends.records import Strict, first_problem
+from bothends.text.vocabulary import SpecialTokens
 
 
 def _as_list(value: Any) -> Any:

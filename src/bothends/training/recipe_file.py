@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from bothends.errors import UsageError, nearest
-from bothends.model.directory import first_problem
+from bothends.records import first_problem
 from bothends.training.recipe import Recipe
 
 

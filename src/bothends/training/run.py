@@ -31,8 +31,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from bothends.errors import BothendsError
-from bothends.locking import locked
-from bothends.model.directory import write_atomically
+from bothends.files import locked, write_atomically
 from bothends.model.torch.transformer import Transformer
 from bothends.training.batches import Position
 from bothends.training.recipe import Recipe

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bothends.model.config import SpecialTokens
 from bothends.model.torch.transformer import Transformer
+from bothends.text.vocabulary import SpecialTokens
 from bothends.training.batches import Arrays
 from bothends.training.loss import smoothed_cross_entropy
 

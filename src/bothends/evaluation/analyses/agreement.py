@@ -18,9 +18,9 @@ from bothends import __version__
 from bothends.errors import BothendsError
 from bothends.evaluation.analyses.subject import lowercase_words, subject_distance
 from bothends.evaluation.bench.plots import COLOURS, MARKERS, load_pyplot
-from bothends.evaluation.bench.table import Table
 from bothends.metrics.significance import Interval
 from bothends.search.scoring import ForcedScore
+from bothends.tables import Table
 from bothends.translator import Translator
 
 #: The first distance of each bin; the last bin has no end.

@@ -18,10 +18,10 @@ from typing import Any
 from bothends import __version__
 from bothends.errors import UsageError
 from bothends.evaluation.bench.plots import COLOURS, MARKERS, load_pyplot
-from bothends.evaluation.bench.table import Table
 from bothends.evaluation.evaluate import System, evaluate
 from bothends.metrics.significance import Interval
 from bothends.metrics.sums import Metric
+from bothends.tables import Table
 
 Translate = Callable[[str], str]
 

@@ -21,11 +21,11 @@ import numpy as np
 
 from bothends import __version__
 from bothends.errors import BothendsError
-from bothends.evaluation.bench.table import Table
 from bothends.metrics.significance import Comparison, Interval, compare, resample
 from bothends.metrics.sums import Numbers
 from bothends.order import GenerationOrder
 from bothends.search.scoring import ForcedScore
+from bothends.tables import Table
 
 
 @dataclass(frozen=True)

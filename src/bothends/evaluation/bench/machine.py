@@ -20,7 +20,7 @@ import numpy as np
 
 import bothends
 from bothends.model.config import ModelConfig
-from bothends.translator import available_cores
+from bothends.processes import available_cores
 
 #: Instruction sets that decide how fast a product is.
 TELLING_FLAGS = (

@@ -19,10 +19,11 @@ import numpy as np
 
 from bothends.evaluation.bench.synthetic import output_name
 from bothends.evaluation.bench.systems import Label, Outcome, Request, Threads, arrangements
-from bothends.model.config import ModelConfig, SpecialTokens
+from bothends.model.config import ModelConfig
 from bothends.model.sinusoid import sinusoid
 from bothends.model.weights import Weights
 from bothends.order import IntArray
+from bothends.text.vocabulary import SpecialTokens
 
 #: Positions in the table that the converted model carries.
 POSITIONS = 1024

@@ -14,10 +14,10 @@ from time import perf_counter
 from typing import Any, Generic, NamedTuple, Protocol
 
 from bothends.engines.protocol import Engine, FloatArray, State, TopK, pad_sources
-from bothends.model.config import SpecialTokens
 from bothends.order import BoolArray, GenerationOrder, IntArray
 from bothends.search.beam import beam_search
 from bothends.search.options import SearchOptions
+from bothends.text.vocabulary import SpecialTokens
 
 
 class Threads(NamedTuple):

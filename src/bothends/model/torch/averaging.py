@@ -17,13 +17,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from bothends.errors import BothendsError
-from bothends.model.directory import (
-    WEIGHTS,
-    Description,
-    read_description,
-    write_atomically,
-    write_description,
-)
+from bothends.files import write_atomically
+from bothends.model.directory import WEIGHTS, Description, read_description, write_description
 from bothends.model.torch.checkpoint import expected_shapes
 from bothends.text.vocabulary import Vocabularies
 

@@ -19,13 +19,13 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from bothends.errors import BothendsError
+from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
 from bothends.model.directory import (
     CONFIG,
     WEIGHTS,
     Description,
     read_description,
-    write_atomically,
     write_description,
 )
 from bothends.model.torch.transformer import Transformer

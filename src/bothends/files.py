@@ -1,7 +1,8 @@
-"""A lock that holds as long as its process lives: one job at a time in a directory."""
+"""Files that nobody sees half of, and locks that hold as long as their process lives."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,20 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bothends.errors import BothendsError
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file that a reader sees whole or not at all, even if the machine stops."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with open(partial, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 @contextmanager
