@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bothends.corpus import read_lines
 from bothends.evaluation.metrics import choose_metrics
 from bothends.evaluation.pmi import Model as Scored
-from bothends.evaluation.significance import Comparison
 
 from bothends.errors import BothendsError
 from bothends.evaluation.evaluate import System, evaluate
+from bothends.metrics.significance import Comparison
 from bothends.order import GenerationOrder
+from bothends.text.pairs import read_lines
 from bothends.training.recipe import Recipe
 from bothends.training.run import differences
 from speed import lengths_of, report_of, timed_models
