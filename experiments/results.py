@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bothends.evaluation.metrics import choose_metrics
-from bothends.evaluation.pmi import Model as Scored
 
 from bothends.errors import BothendsError
+from bothends.evaluation.analyses.pmi import Model as Scored
 from bothends.evaluation.evaluate import System, evaluate
+from bothends.metrics.named import choose_metrics
 from bothends.metrics.significance import Comparison
 from bothends.order import GenerationOrder
 from bothends.text.pairs import read_lines
