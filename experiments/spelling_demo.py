@@ -20,7 +20,7 @@ import torch.nn.functional as F  # noqa: N812 (its usual name)
 from bothends.drawing import draw_steps
 from bothends.engines.torch import TorchEngine
 from bothends.model.config import Dropout, ModelConfig
-from bothends.model.torch.transformer import Transformer
+from bothends.model.torch.transformer import BlockTensors, Transformer
 from bothends.order import GenerationOrder, IntArray
 from bothends.search.beam import Hypothesis, beam_search
 from bothends.search.options import SearchOptions
@@ -90,21 +90,11 @@ def source(numbers: Sequence[int]) -> IntArray:
 
 def loss_of(model: Transformer, numbers: Sequence[int]) -> torch.Tensor:
     order = model.order
-    slots = padded(
-        [
-            order.target_slots([IDS[word] for word in spell(number)], SPECIAL.end, SPECIAL.pad)
-            for number in numbers
-        ]
-    )
-    length = slots.shape[1]
-    inputs = (
-        source(numbers),
-        order.shift(slots, SPECIAL.start),
-        order.positions(length),
-        order.direction_ids(length),
-        order.mask(length),
-    )
-    logits = model(*(torch.from_numpy(array) for array in inputs))  # (S, T, V)
+    targets = [[IDS[word] for word in spell(number)] for number in numbers]
+    slots = order.target_slots(targets, SPECIAL.end, SPECIAL.pad)
+    inputs = (source(numbers), order.shift(slots, SPECIAL.start))
+    block = BlockTensors.of(order.whole(slots.shape[1]))
+    logits = model(*(torch.from_numpy(array) for array in inputs), block)  # (S, T, V)
     return F.cross_entropy(
         logits.flatten(0, 1), torch.from_numpy(slots).flatten(), ignore_index=SPECIAL.pad
     )

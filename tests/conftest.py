@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
-from torch import Tensor
 
 from bothends.errors import UsageError
 from bothends.model.config import Dropout, ModelConfig
-from bothends.model.torch.transformer import Transformer
+from bothends.model.torch.transformer import BlockTensors, Transformer
 from bothends.order import VARIANTS, GenerationOrder, IntArray
 
 # Tiny products are faster on one thread, and the suite shares its machine.
@@ -93,11 +92,9 @@ def make_model(seed: int) -> MakeModel:
     return make
 
 
-def order_tensors(order: GenerationOrder, slots: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Positions, directions and mask of so many slots."""
-    arrays = order.positions(slots), order.direction_ids(slots), order.mask(slots)
-    positions, directions, mask = (torch.from_numpy(array) for array in arrays)
-    return positions, directions, mask
+def order_tensors(order: GenerationOrder, slots: int) -> BlockTensors:
+    """So many slots as one block."""
+    return BlockTensors.of(order.whole(slots))
 
 
 def random_source(

@@ -24,7 +24,7 @@ from bothends.model.config import Dropout
 from bothends.model.directory import Description, write_description
 from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder, IntArray
-from conftest import ALL_ORDERS, MakeModel, random_source
+from conftest import ALL_ORDERS, MakeModel, order_tensors, random_source
 
 WORDS = 23
 LAYOUTS = [
@@ -81,16 +81,9 @@ MakeEngine = Callable[[Transformer], Engine[Any]]
 
 def true_logprobs(model: Transformer, source: IntArray, tokens: IntArray) -> FloatArray:
     """Logprobs (S, T, V) of every word in every slot, from the whole network in float64."""
-    order, slots = model.order, tokens.shape[1]
-    arrays = (
-        source,
-        tokens,
-        order.positions(slots),
-        order.direction_ids(slots),
-        order.mask(slots),
-    )
+    block = order_tensors(model.order, tokens.shape[1])
     with torch.no_grad():
-        logits = model(*(torch.from_numpy(array) for array in arrays))
+        logits = model(torch.from_numpy(source), torch.from_numpy(tokens), block)
     logprobs: FloatArray = logits.log_softmax(dim=-1).numpy()
     return logprobs
 
@@ -98,17 +91,7 @@ def true_logprobs(model: Transformer, source: IntArray, tokens: IntArray) -> Flo
 def step(
     engine: Engine[Any], state: Any, order: GenerationOrder, block: int, tokens: IntArray, k: int
 ) -> TopK:
-    """One step with the tables of the order."""
-    end = (block + 1) * order.block_size
-    begin = end - order.block_size
-    return engine.step(
-        state,
-        tokens,
-        order.positions(end)[begin:],
-        order.direction_ids(end)[begin:],
-        order.mask_rows(block),
-        k,
-    )
+    return engine.step(state, tokens, order.block(block), k)
 
 
 def assert_best(found: TopK, expected: FloatArray, tolerance: float) -> None:
@@ -247,14 +230,7 @@ def test_forced_logprobs(
     targets = random.integers(0, WORDS, (4, slots))
     fed = order.shift(targets, 2)
     engine = make_engine(model)
-    found = engine.force(
-        engine.encode(source),
-        fed,
-        order.positions(slots),
-        order.direction_ids(slots),
-        order.mask(slots),
-        targets,
-    )
+    found = engine.force(engine.encode(source), fed, order.whole(slots), targets)
     every = true_logprobs(model, source, fed)
     expected = np.take_along_axis(every, targets[:, :, None], axis=2)[:, :, 0]
     assert found.shape == (4, slots)

@@ -27,7 +27,7 @@ def dependencies(model: Transformer, slots: int, random: np.random.Generator) ->
     model.target_embedding.register_forward_hook(lambda *_: fed[None])
     source = torch.from_numpy(random_source(random, 1, 5, WORDS, padded=False))
     tokens = torch.zeros(1, slots, dtype=torch.int64)  # the hook replaces their embeddings
-    logits = model(source, tokens, *order_tensors(model.order, slots))[0]
+    logits = model(source, tokens, order_tensors(model.order, slots))[0]
     rows = []
     for slot in logits:
         (gradient,) = torch.autograd.grad(slot @ torch.randn_like(slot), targets, retain_graph=True)

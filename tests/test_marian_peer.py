@@ -18,7 +18,7 @@ from transformers import MarianConfig, MarianMTModel
 from bothends.engines.torch import TorchEngine
 from bothends.model.config import ModelConfig
 from bothends.model.sinusoid import sinusoid
-from bothends.model.torch.transformer import Transformer
+from bothends.model.torch.transformer import BlockTensors, Transformer
 from bothends.order import GenerationOrder, IntArray
 from bothends.text.vocabulary import SpecialTokens
 
@@ -140,13 +140,11 @@ def test_logits_equal_those_of_marian(
 ) -> None:
     ours = from_marian(marian)
     tokens = random.integers(0, WORDS, (len(source), 12))
-    order = ours.order
     with torch.no_grad():
         found = ours(
             torch.from_numpy(source),
             torch.from_numpy(tokens),
-            *(torch.from_numpy(a) for a in (order.positions(12), order.direction_ids(12))),
-            torch.from_numpy(order.mask(12)),
+            BlockTensors.of(ours.order.whole(12)),
         )
         expected = marian(
             input_ids=torch.from_numpy(source),
@@ -163,15 +161,7 @@ def test_greedy_output_equals_that_of_marian(marian: Any, source: IntArray) -> N
     state = engine.encode(source)
     tokens = np.full((len(source), 1), PAD)
     for step in range(steps):
-        slot = slice(step, step + 1)
-        best = engine.step(
-            state,
-            tokens[:, -1:],
-            order.positions(steps)[slot],
-            order.direction_ids(steps)[slot],
-            order.mask_rows(step),
-            k=1,
-        )
+        best = engine.step(state, tokens[:, -1:], order.block(step), k=1)
         ended = (tokens[:, 1:] == END).any(axis=1, keepdims=True)
         tokens = np.concatenate([tokens, np.where(ended, PAD, best.ids[:, :, 0])], axis=1)
     generated = marian.generate(

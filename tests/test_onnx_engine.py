@@ -63,22 +63,10 @@ def make_engine(directory: Path, order: str, precision: Precision, seed: int = 0
 
 def first_steps(engine: OnnxEngine, source: IntArray, fed: IntArray, k: int) -> list[TopK]:
     """The answers to a few blocks (blocks, S, Z) that are fed one after the other."""
-    order, size = engine.order, engine.order.block_size
     state = engine.encode(source)
-    answers = []
-    for block, tokens in enumerate(fed):
-        end = (block + 1) * size
-        answers.append(
-            engine.step(
-                state,
-                tokens,
-                order.positions(end)[-size:],
-                order.direction_ids(end)[-size:],
-                order.mask_rows(block),
-                k,
-            )
-        )
-    return answers
+    return [
+        engine.step(state, tokens, engine.order.block(block), k) for block, tokens in enumerate(fed)
+    ]
 
 
 @pytest.mark.parametrize("order", ["1x1", "2x1", "2x2"])
@@ -167,15 +155,7 @@ def test_long_outputs_outgrow_the_window_and_the_cache(
     for block in range(200):
         fed = random.integers(4, 203, (len(history), 2))
         history = np.concatenate([history, fed], axis=1)
-        end = 2 * (block + 1)
-        answer = engine.step(
-            state,
-            fed,
-            order.positions(end)[-2:],
-            order.direction_ids(end)[-2:],
-            order.mask_rows(block),
-            1,
-        )
+        answer = engine.step(state, fed, order.block(block), 1)
         if block < 199:
             state = engine.select(state, rows)
             history = history[rows.ravel()]
@@ -184,9 +164,7 @@ def test_long_outputs_outgrow_the_window_and_the_cache(
     forced = engine.force(
         engine.encode(np.repeat(source, 3, axis=0)),
         history,
-        order.positions(400),
-        order.direction_ids(400),
-        order.mask(400),
+        order.whole(400),
         np.concatenate([history[:, :-2], answer.ids[:, :, 0]], axis=1),
     )
     np.testing.assert_allclose(answer.logprobs[:, :, 0], forced[:, -2:], rtol=0, atol=1e-4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import groupby, product
 from typing import Any
 
 import numpy as np
@@ -349,7 +349,7 @@ TARGETS = [
 @pytest.mark.parametrize(("name", "text", "slots", "fed"), TARGETS)
 def test_target_slots_and_their_shift(name: str, text: str, slots: str, fed: str) -> None:
     order = GenerationOrder.parse(name)
-    target = order.target_slots(numbers(text), end=END, pad=PAD)
+    (target,) = order.target_slots([numbers(text)], end=END, pad=PAD)
     assert target.tolist() == numbers(slots)
     assert order.shift(target, START).tolist() == numbers(fed)
     assert order.steps(len(numbers(text))) == len(target) // order.block_size
@@ -543,13 +543,52 @@ def test_only_the_permutation_depends_on_the_length(
 
 
 @given(orders, st.integers(0, 12))
-def test_mask_rows_are_rows_of_the_mask(order: GenerationOrder, block: int) -> None:
+def test_a_block_is_a_part_of_the_whole(order: GenerationOrder, number: int) -> None:
     z = order.block_size
-    whole = order.mask((block + 2) * z)
-    rows = order.mask_rows(block)
-    assert np.array_equal(rows, whole[block * z : (block + 1) * z, : (block + 1) * z])
+    whole, block = order.whole((number + 2) * z), order.block(number)
+    here = slice(number * z, (number + 1) * z)
+    assert np.array_equal(block.positions, whole.positions[here])
+    assert np.array_equal(block.directions, whole.directions[here])
+    assert np.array_equal(block.mask, whole.mask[here, : here.stop])
     # A decoder that steps never has the later blocks, so the mask must not ask for them.
-    assert not whole[block * z : (block + 1) * z, (block + 1) * z :].any()
+    assert not whole.mask[here, here.stop :].any()
+
+
+@given(orders, lengths)
+def test_a_whole_target_is_one_block(order: GenerationOrder, length: int) -> None:
+    whole = order.whole(length)
+    assert np.array_equal(whole.positions, order.positions(length))
+    assert np.array_equal(whole.directions, order.direction_ids(length))
+    assert np.array_equal(whole.mask, order.mask(length))
+
+
+def test_what_is_shared_cannot_be_written_to() -> None:
+    order = GenerationOrder.parse("2x1")
+    block = order.block(3)
+    assert order.block(3) is block
+    for array in (block.positions, block.directions, block.mask, order.permutation(6)):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+@given(orders, st.integers(1, 60))
+def test_strands_stand_in_the_text_from_left_to_right(order: GenerationOrder, length: int) -> None:
+    directions = order.inverse(order.direction_ids(length)).tolist()
+    left_to_right = [direction for direction, _ in groupby(directions)]
+    assert left_to_right == [each for each in order.strands if each in left_to_right]
+    assert sorted(order.strands) == list(range(order.directions))
+
+
+@given(orders, st.lists(st.lists(st.integers(0, 50), max_size=20), max_size=4))
+def test_targets_of_a_batch_are_laid_out_one_by_one(
+    order: GenerationOrder, targets: list[list[int]]
+) -> None:
+    batch = order.target_slots(targets, end=END, pad=PAD)
+    assert len(batch) == len(targets)
+    for row, target in zip(batch, targets, strict=True):
+        (alone,) = order.target_slots([target], end=END, pad=PAD)
+        assert row[: len(alone)].tolist() == alone.tolist()
+        assert set(row[len(alone) :].tolist()) <= {PAD}
 
 
 @given(orders, lengths)
@@ -567,7 +606,7 @@ def test_mask_follows_equation_4_and_its_variants(order: GenerationOrder, length
 def test_target_slots_hold_the_text_one_end_and_whole_blocks(
     order: GenerationOrder, tokens: list[int]
 ) -> None:
-    slots = order.target_slots(tokens, end=END, pad=PAD)
+    (slots,) = order.target_slots([tokens], end=END, pad=PAD)
     length, z = len(tokens), order.block_size
     assert slots[:length].tolist() == order.permute(tokens)
     assert slots[length] == END

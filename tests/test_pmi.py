@@ -11,7 +11,7 @@ import pytest
 from bothends import GenerationOrder, Translator
 from bothends.cli import run
 from bothends.errors import BothendsError
-from bothends.evaluation.analyses.pmi import Model, analyse, in_turn
+from bothends.evaluation.analyses.pmi import Model, analyse
 from bothends.search.scoring import ForcedScore, corpus_perplexity
 from command_line import error_line
 from tiny_model import sentences, tiny_model
@@ -35,8 +35,8 @@ def model(order: str, *logprobs: float) -> Model:
     ],
 )
 def test_every_order_has_one_that_writes_in_turn(order: str, alone: str) -> None:
-    assert str(in_turn(GenerationOrder.parse(order))) == alone
-    assert str(in_turn(GenerationOrder.parse(alone))) == alone
+    assert str(GenerationOrder.parse(order).one_at_a_time) == alone
+    assert str(GenerationOrder.parse(alone).one_at_a_time) == alone
 
 
 def test_the_estimate_is_a_difference_of_log_perplexities() -> None:

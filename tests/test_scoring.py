@@ -15,7 +15,7 @@ from bothends.errors import UsageError
 from bothends.order import GenerationOrder
 from bothends.search.scoring import ForcedScore, corpus_perplexity, force_scores
 from bothends.text.vocabulary import SpecialTokens
-from conftest import ALL_ORDERS, MakeModel, random_source
+from conftest import ALL_ORDERS, MakeModel, order_tensors, random_source
 from toy_engine import ToyEngine
 
 SPECIAL = SpecialTokens()
@@ -37,15 +37,11 @@ def test_scores_are_those_of_stepping_through_the_target(
     scores = force_scores(engine, order, SPECIAL, source, targets)
     size = order.block_size
     for sentence, target, score in zip(source, targets, scores, strict=True):
-        slots = order.target_slots(target, SPECIAL.end, SPECIAL.pad)
+        (slots,) = order.target_slots([target], SPECIAL.end, SPECIAL.pad)
         state, fed, logprobs = engine.encode(sentence[None]), np.full(size, SPECIAL.start), []
         for first in range(0, len(slots), size):
-            here = slice(first, first + size)
-            positions = order.positions(len(slots))[here]
-            directions = order.direction_ids(len(slots))[here]
-            mask_rows = order.mask_rows(first // size)
-            step = engine.distribution(state, fed[None], positions, directions, mask_rows)[0]
-            fed = slots[here]
+            step = engine.distribution(state, fed[None], order.block(first // size))[0]
+            fed = slots[first : first + size]
             logprobs += [float(step[i, word]) for i, word in enumerate(fed)]
         # 1e-9: the same float64 sums in another order
         for slot, place in enumerate(order.permutation(len(target))):
@@ -63,12 +59,11 @@ def test_scores_of_a_real_model(
     targets: list[list[int]] = [[], [7], random.integers(4, 23, 9).tolist()]
     scores = force_scores(TorchEngine(model), order, SPECIAL, source, targets)
     for sentence, target, score in zip(source, targets, scores, strict=True):
-        slots = order.target_slots(target, SPECIAL.end, SPECIAL.pad)
+        (slots,) = order.target_slots([target], SPECIAL.end, SPECIAL.pad)
         n = len(slots)
         arrays = (sentence[None], order.shift(slots, SPECIAL.start)[None])
-        tables = (order.positions(n), order.direction_ids(n), order.mask(n))
         with torch.no_grad():
-            logits = model(*map(torch.from_numpy, (*arrays, *tables)))
+            logits = model(*map(torch.from_numpy, arrays), order_tensors(order, n))
         logprobs = logits.log_softmax(-1)[0, torch.arange(n), torch.from_numpy(slots)].numpy()
         assert score.logprob == pytest.approx(logprobs[: len(target) + 1].sum(), abs=1e-9)
         by_slot = np.array(score.token_logprobs)[order.permutation(len(target))]

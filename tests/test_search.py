@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from bothends.engines.protocol import FloatArray, TopK
 from bothends.engines.torch import TorchEngine
 from bothends.errors import BothendsError, UsageError
-from bothends.model.torch.transformer import Transformer
-from bothends.order import BoolArray, GenerationOrder, IntArray
+from bothends.model.torch.transformer import BlockTensors, Transformer
+from bothends.order import Block, GenerationOrder, IntArray
 from bothends.search.beam import (
     Hypothesis,
     beam_search,
-    block_inputs,
     joint_topk,
 )
 from bothends.search.options import SearchOptions
@@ -49,10 +48,8 @@ Distribution = Callable[[IntArray], FloatArray]
 
 def toy_distribution(engine: ToyEngine, order: GenerationOrder, source: IntArray) -> Distribution:
     def distribution(inputs: IntArray) -> FloatArray:
-        n = len(inputs)
-        tables = order.positions(n), order.direction_ids(n), order.mask(n)
         logprobs: FloatArray = engine.distribution(
-            engine.encode(source[None]), inputs[None], *tables
+            engine.encode(source[None]), inputs[None], order.whole(len(inputs))
         )[0]
         return logprobs
 
@@ -61,10 +58,9 @@ def toy_distribution(engine: ToyEngine, order: GenerationOrder, source: IntArray
 
 def model_distribution(model: Transformer, source: IntArray) -> Distribution:
     def distribution(inputs: IntArray) -> FloatArray:
-        n, order = len(inputs), model.order
-        tables = order.positions(n), order.direction_ids(n), order.mask(n)
+        block = BlockTensors.of(model.order.whole(len(inputs)))
         with torch.no_grad():
-            logits = model(*map(torch.from_numpy, (source[None], inputs[None], *tables)))
+            logits = model(*map(torch.from_numpy, (source[None], inputs[None])), block)
         logprobs: FloatArray = logits.log_softmax(-1)[0].numpy()
         return logprobs
 
@@ -356,16 +352,9 @@ class TableEngine(ToyEngine):
         super().__init__(vocabulary=9)
         self.table = table
 
-    def distribution(
-        self,
-        state: ToyState,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask_rows: BoolArray,
-    ) -> FloatArray:
+    def distribution(self, state: ToyState, tokens: IntArray, block: Block) -> FloatArray:
         first = state.inputs.shape[1]
-        logprobs = super().distribution(state, tokens, positions, directions, mask_rows)
+        logprobs = super().distribution(state, tokens, block)
         logprobs[:] = -9.0
         for slot, words in enumerate(self.table[first : first + logprobs.shape[1]]):
             for word, logprob in words.items():
@@ -499,17 +488,6 @@ def test_poor_endings_do_not_fill_the_pool() -> None:
     order, options = GenerationOrder.parse("1x1"), SearchOptions(beam=2, n_best=2)
     found = beam_search(engine, order, SPECIAL, np.array([[4, END]]), options)[0]
     assert [one.tokens for one in found] == [[4, 4, 4, 4], [5, 4, 4, 4]]
-
-
-def test_block_inputs_are_the_orders_tables() -> None:
-    for order in ALL_ORDERS:
-        size = order.block_size
-        for block in range(4):
-            positions, directions, mask_rows = block_inputs(order, block)
-            here = slice(block * size, (block + 1) * size)
-            assert (positions == order.positions(5 * size)[here]).all()
-            assert (directions == order.direction_ids(5 * size)[here]).all()
-            assert (mask_rows == order.mask(5 * size)[here, : here.stop]).all()
 
 
 # Options and results

@@ -153,7 +153,7 @@ def test_collate_lays_targets_out_as_the_order_says(order: GenerationOrder) -> N
     arrays = collate(pairs, order, special)
     assert arrays.source.tolist() == [[4, 5, 6, 3], [4, 3, 0, 0], [4, 5, 3, 0]]
     for row, (_, target) in enumerate(pairs):
-        expected = order.target_slots(target.tolist(), special.end, special.pad)
+        (expected,) = order.target_slots([target.tolist()], special.end, special.pad)
         assert arrays.targets[row, : len(expected)].tolist() == expected.tolist()
         assert not arrays.targets[row, len(expected) :].any()
     slots = arrays.targets.shape[1]
@@ -161,9 +161,9 @@ def test_collate_lays_targets_out_as_the_order_says(order: GenerationOrder) -> N
     z = order.block_size
     assert (arrays.tokens[:, :z] == special.start).all()
     assert np.array_equal(arrays.tokens[:, z:], arrays.targets[:, :-z])
-    assert np.array_equal(arrays.positions, order.positions(slots))
-    assert np.array_equal(arrays.directions, order.direction_ids(slots))
-    assert np.array_equal(arrays.mask, order.mask(slots))
+    assert np.array_equal(arrays.block.positions, order.positions(slots))
+    assert np.array_equal(arrays.block.directions, order.direction_ids(slots))
+    assert np.array_equal(arrays.block.mask, order.mask(slots))
 
 
 @given(widths=st.lists(st.integers(1, 90), max_size=40), budget=st.integers(1, 200))

@@ -18,7 +18,7 @@ from bothends.engines.protocol import FloatArray
 from bothends.engines.torch import TorchEngine
 from bothends.model.config import Dropout, ModelConfig
 from bothends.model.sinusoid import sinusoid
-from bothends.model.torch.transformer import Transformer
+from bothends.model.torch.transformer import BlockTensors, Transformer
 from bothends.order import GenerationOrder, IntArray
 from conftest import ALL_ORDERS, MakeModel, order_tensors, random_source, tiny_config
 
@@ -47,7 +47,7 @@ def full_hidden(model: Transformer, source: IntArray, tokens: IntArray) -> Float
     hidden = model.hidden(
         torch.from_numpy(source),
         torch.from_numpy(tokens),
-        *order_tensors(model.order, tokens.shape[1]),
+        order_tensors(model.order, tokens.shape[1]),
     )
     array: FloatArray = hidden.detach().numpy()
     return array
@@ -62,21 +62,13 @@ def stepped_hidden(
     the whole targets that they have become.
     """
     order, size = model.order, model.order.block_size
-    positions, directions, _ = order_tensors(order, blocks * size)
     state = model.start(model.encode(torch.from_numpy(source)))
     sentences = np.arange(len(source))  # of each line of rows
     tokens = np.zeros((len(source), 0), dtype=np.int64)
     hidden = np.zeros((len(source), 0, model.config.width))
     for block in range(blocks):
-        slots = slice(block * size, (block + 1) * size)
         fed = random.integers(0, WORDS, (len(tokens), size))
-        new = model.step(
-            state,
-            torch.from_numpy(fed),
-            positions[slots],
-            directions[slots],
-            torch.from_numpy(order.mask_rows(block)),
-        )
+        new = model.step(state, torch.from_numpy(fed), BlockTensors.of(order.block(block)))
         tokens = np.concatenate([tokens, fed], axis=1)
         hidden = np.concatenate([hidden, new.detach().numpy()], axis=1)
         each = len(tokens) // len(sentences)
@@ -123,7 +115,7 @@ def test_wanted_slots_are_those_of_the_whole_target(
     model = make_model("2x2", norm=norm)
     source = torch.from_numpy(random_source(random, 3, 6, WORDS, padded=True))
     tokens = torch.from_numpy(random.integers(0, WORDS, (3, 8)))
-    target = (tokens, *order_tensors(model.order, 8))
+    target = (tokens, order_tensors(model.order, 8))
     wanted = torch.tensor([0, 5, 7, 9, 20, 23])
     whole = model.hidden(source, *target).flatten(0, 1)
     assert_equal(
@@ -195,12 +187,12 @@ def test_layers_equal_those_of_pytorch(
     weights = model.state_dict()
     source = torch.from_numpy(random_source(random, 3, 6, WORDS, padded=True))
     tokens = torch.from_numpy(random.integers(0, WORDS, (3, 8)))
-    positions, directions, mask = order_tensors(model.order, 8)
+    block = order_tensors(model.order, 8)
     with torch.no_grad():
         length = source.shape[1]
         table = model.source_embedding
         memory = model._embed(table, source, model._encodings(torch.arange(length), length))
-        hidden = model._embed(table, tokens, model._encodings(positions, 8))
+        hidden = model._embed(table, tokens, model._encodings(block.positions, 8))
         # In PyTorch's masks True means "may not". In evaluation its layers take another path, which
         # drops padding from the output; without dropout, training is the same network.
         padding = source == 0
@@ -210,9 +202,9 @@ def test_layers_equal_those_of_pytorch(
         memory = model.encoder.norm(memory)
         for i in range(2):
             peer = layer("decoder", i, nn.TransformerDecoderLayer(**shape)).train()
-            hidden = peer(hidden, memory, tgt_mask=~mask, memory_key_padding_mask=padding)
+            hidden = peer(hidden, memory, tgt_mask=~block.mask, memory_key_padding_mask=padding)
         hidden = model.decoder.norm(hidden)
-        ours = model.hidden(source, tokens, positions, directions, mask)
+        ours = model.hidden(source, tokens, block)
     assert_equal(ours.numpy(), hidden.numpy())
 
 
@@ -298,9 +290,9 @@ def test_directions_matter_from_four_on(make_model: MakeModel, random: np.random
     tokens = torch.from_numpy(random.integers(0, WORDS, (2, 8)))
     for text, matter in {"2x2": False, "4x1": True}.items():
         model = make_model(text)
-        positions, directions, mask = order_tensors(model.order, 8)
-        given = model(source, tokens, positions, directions, mask)
-        swapped = model(source, tokens, positions, directions.flip(0), mask)
+        block = order_tensors(model.order, 8)
+        given = model(source, tokens, block)
+        swapped = model(source, tokens, block._replace(directions=block.directions.flip(0)))
         assert torch.equal(given, swapped) is not matter
 
 
@@ -329,7 +321,7 @@ def test_loss_starts_near_chance(
     targets = random.integers(4, words, (8, 16))
     fed = torch.from_numpy(model.order.shift(targets, 2))
     source = torch.from_numpy(random_source(random, 8, 12, words, padded=True))
-    logits = model(source, fed, *order_tensors(model.order, 16))
+    logits = model(source, fed, order_tensors(model.order, 16))
     loss = nn.functional.cross_entropy(logits.flatten(0, 1), torch.from_numpy(targets).flatten())
     # The mean of 128 losses with a deviation of a half moves by 0.05, or by more where slots agree.
     assert loss.item() == pytest.approx(math.log(words), abs=0.4)

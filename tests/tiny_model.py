@@ -24,7 +24,7 @@ from bothends.engines.registry import Precision
 from bothends.model.config import Dropout, preset
 from bothends.model.directory import Description
 from bothends.model.torch.checkpoint import save_model
-from bothends.model.torch.transformer import Transformer
+from bothends.model.torch.transformer import BlockTensors, Transformer
 from bothends.order import GenerationOrder
 from bothends.text.vocabulary import VOCABULARY, VocabularyOptions, train_vocabulary
 
@@ -86,20 +86,12 @@ def _learn_to_copy(model: Transformer, pairs: Sequence[Sequence[int]]) -> None:
         batch = pairs[step * BATCH : (step + 1) * BATCH]
         longest = max(len(pair) for pair in batch)
         source = np.full((BATCH, longest + 1), special.pad)
-        slots = np.full((BATCH, order.padded_length(longest + 1)), special.pad)
         for row, pair in enumerate(batch):
             source[row, : len(pair) + 1] = [*pair, special.end]
-            target = order.target_slots(pair, special.end, special.pad)
-            slots[row, : len(target)] = target
-        length = slots.shape[1]
-        inputs = (
-            source,
-            order.shift(slots, special.start),
-            order.positions(length),
-            order.direction_ids(length),
-            order.mask(length),
-        )
-        logits = model(*(torch.from_numpy(array) for array in inputs))
+        slots = order.target_slots(batch, special.end, special.pad)
+        inputs = (source, order.shift(slots, special.start))
+        block = BlockTensors.of(order.whole(slots.shape[1]))
+        logits = model(*(torch.from_numpy(array) for array in inputs), block)
         loss = nn.functional.cross_entropy(
             logits.flatten(0, 1), torch.from_numpy(slots).flatten(), ignore_index=special.pad
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bothends.engines.protocol import FloatArray, TopK
-from bothends.order import BoolArray, IntArray
+from bothends.order import Block, IntArray
 from bothends.text.vocabulary import SpecialTokens
 
 WIDTH = 8
@@ -54,19 +54,11 @@ class ToyEngine:
         summed = ((self.embedding[source] + place) * real[:, :, None]).sum(axis=1)
         return ToyState(summed, np.empty((len(source), 0, WIDTH)))
 
-    def step(
-        self,
-        state: ToyState,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask_rows: BoolArray,
-        k: int,
-    ) -> TopK:
+    def step(self, state: ToyState, tokens: IntArray, block: Block, k: int) -> TopK:
         assert not state.spent
         self.rows_stepped.append(len(tokens))
         self.words_asked.append(k)
-        logprobs = self.distribution(state, tokens, positions, directions, mask_rows)
+        logprobs = self.distribution(state, tokens, block)
         ids = (-logprobs).argsort(axis=-1, kind="stable")[:, :, :k]
         return TopK(np.take_along_axis(logprobs, ids, axis=-1), ids)
 
@@ -79,34 +71,21 @@ class ToyEngine:
         return ToyState(state.source[sentences[:, 0]], state.inputs[rows.ravel()])
 
     def force(
-        self,
-        state: ToyState,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask: BoolArray,
-        targets: IntArray,
+        self, state: ToyState, tokens: IntArray, block: Block, targets: IntArray
     ) -> FloatArray:
-        logprobs = self.distribution(state, tokens, positions, directions, mask)
+        logprobs = self.distribution(state, tokens, block)
         return np.take_along_axis(logprobs, targets[:, :, None], axis=-1)[:, :, 0]
 
-    def distribution(
-        self,
-        state: ToyState,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask_rows: BoolArray,
-    ) -> FloatArray:
+    def distribution(self, state: ToyState, tokens: IntArray, block: Block) -> FloatArray:
         """Logprobs of the whole vocabulary, (R, Z, V). Advances `state` by the slots fed."""
         fed = (
             self.embedding[tokens]
-            + np.sin(positions[:, None] * self.frequencies)
-            + self.directions[directions]
+            + np.sin(block.positions[:, None] * self.frequencies)
+            + self.directions[block.directions]
         )  # (R, Z, D)
         state.inputs = np.concatenate([state.inputs, np.tanh(fed)], axis=1)
-        assert mask_rows.shape == (tokens.shape[1], state.inputs.shape[1])
-        seen = np.einsum("zt,rtd->rzd", mask_rows.astype(np.float64), state.inputs)
+        assert block.mask.shape == (tokens.shape[1], state.inputs.shape[1])
+        seen = np.einsum("zt,rtd->rzd", block.mask.astype(np.float64), state.inputs)
         source = state.source.repeat(len(tokens) // len(state.source), axis=0)[:, None]
         hidden = np.tanh(fed @ self.of_input + seen @ self.of_history + source @ self.of_source)
         logits = self.sharpness * hidden @ self.output

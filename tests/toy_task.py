@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bothends.engines.torch import TorchEngine
 from bothends.model.config import Dropout, ModelConfig
-from bothends.model.torch.transformer import Transformer
+from bothends.model.torch.transformer import BlockTensors, Transformer
 from bothends.order import IntArray
 from bothends.search.beam import Hypothesis, beam_search
 from bothends.search.options import SearchOptions
@@ -62,16 +62,10 @@ def reversals(random: np.random.Generator, count: int, *, held_out: bool) -> lis
 def loss_of(model: Transformer, pairs: Sequence[Pair]) -> Tensor:
     """Mean cross-entropy over all real target slots."""
     order = model.order
-    slots = _padded([order.target_slots(p.target, SPECIAL.end, SPECIAL.pad) for p in pairs])
-    length = slots.shape[1]
-    inputs = (
-        source_batch(pairs),
-        order.shift(slots, SPECIAL.start),
-        order.positions(length),
-        order.direction_ids(length),
-        order.mask(length),
-    )
-    logits = model(*(torch.from_numpy(array) for array in inputs))  # (S, T, V)
+    slots = order.target_slots([pair.target for pair in pairs], SPECIAL.end, SPECIAL.pad)
+    inputs = (source_batch(pairs), order.shift(slots, SPECIAL.start))
+    block = BlockTensors.of(order.whole(slots.shape[1]))
+    logits = model(*(torch.from_numpy(array) for array in inputs), block)  # (S, T, V)
     return F.cross_entropy(
         logits.flatten(0, 1), torch.from_numpy(slots).flatten(), ignore_index=SPECIAL.pad
     )

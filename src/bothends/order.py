@@ -3,7 +3,8 @@
 A *generation order* of `h` directions and `c` tokens per direction generates blocks of `z = h * c`
 tokens, one block per decoder step. Everything that an order changes in a standard Transformer is
 here, and only here: the permutation of the target, the position and direction of each slot, the
-self-attention mask, and the shift between target and decoder input. Pure NumPy.
+self-attention mask, and the shift between target and decoder input. Pure NumPy. What a decoder step
+has to know about its slots is handed out as one value, a `Block`.
 
 Only the permutation depends on the target's length. Positions, directions and mask of a slot are
 the same in every longer target, which is why a decoder can step without knowing where it will end.
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -25,6 +27,23 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 Token = TypeVar("Token")
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """What a decoder knows about the slots it predicts together: all but the tokens it is fed.
+
+    The `Z` slots of one step, or a whole target at once. `T` counts the slots so far, these
+    included. Blocks are shared, so their arrays are read-only.
+    """
+
+    positions: IntArray  # (Z,)
+    directions: IntArray  # (Z,)
+    mask: BoolArray  # (Z, T), True where a slot may attend
+
+    def __post_init__(self) -> None:
+        for array in (self.positions, self.directions, self.mask):
+            array.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +140,21 @@ class GenerationOrder:
         """
         return (self.directions + 1) // 2
 
+    @property
+    def strands(self) -> tuple[int, ...]:
+        """The directions, as their strands stand in the text from left to right."""
+        return tuple(
+            direction
+            for segment in range(self.segments)
+            for direction in range(segment, self.directions, self.segments)
+        )
+
+    @property
+    def one_at_a_time(self) -> GenerationOrder:
+        """The order with the same permutation and positions that writes one token per step."""
+        several = self.directions > 1
+        return replace(self, tokens_per_direction=1, vanilla_mask=False, autoregressive=several)
+
     def moves_right(self, direction: int) -> bool:
         """Does the strand of `direction` grow towards the end of the text?"""
         return (direction < self.segments) != self.middle_to_side
@@ -137,16 +171,18 @@ class GenerationOrder:
         """
         strands = [
             tokens[direction :: self.directions][:: 1 if self.moves_right(direction) else -1]
-            for segment in range(self.segments)
-            for direction in range(segment, self.directions, self.segments)
+            for direction in self.strands
         ]
         if isinstance(tokens, np.ndarray):
             return np.concatenate(strands)
         return [token for strand in strands for token in strand]
 
     def permutation(self, length: int) -> IntArray:
-        """The text index of each slot, both from 0, for a target of `length` tokens (Eq. 6, 9)."""
-        return np.argsort(self.inverse(np.arange(length)))
+        """The text index of each slot, both from 0, for a target of `length` tokens (Eq. 6, 9).
+
+        Shared, so it is read-only.
+        """
+        return _permutation(self, length)
 
     @overload
     def permute(self, tokens: NDArray[Scalar]) -> NDArray[Scalar]: ...
@@ -176,11 +212,6 @@ class GenerationOrder:
         """`mask[i, j]`: may slot `i` attend to slot `j`? (Eq. 4)"""
         return self._may_attend(np.arange(length), length)
 
-    def mask_rows(self, block: int) -> BoolArray:
-        """The rows of the mask for block number `block`, over all slots up to its end."""
-        end = (block + 1) * self.block_size
-        return self._may_attend(np.arange(end - self.block_size, end), end)
-
     def _may_attend(self, queries: IntArray, length: int) -> BoolArray:
         span = 1 if self.vanilla_mask else self.block_size
         i, j = queries[:, None], np.arange(length)[None, :]
@@ -189,15 +220,28 @@ class GenerationOrder:
             allowed = allowed & (i % self.directions == j % self.directions)
         return allowed
 
-    def target_slots(self, tokens: Sequence[int], end: int, pad: int) -> IntArray:
-        """A target as the decoder is to produce it.
+    def block(self, number: int) -> Block:
+        """The slots of decoder step `number`, from 0."""
+        return _block(self, number)
 
-        Permuted, closed by its one end symbol, and padded to whole blocks: every real token is then
-        visible to the blocks after it, whatever else is in the batch.
+    def whole(self, length: int) -> Block:
+        """A target of `length` slots as one block, for training and scoring."""
+        return Block(self.positions(length), self.direction_ids(length), self.mask(length))
+
+    def target_slots(
+        self, targets: Sequence[Sequence[int] | NDArray[np.integer]], end: int, pad: int
+    ) -> IntArray:
+        """Targets `(S, T)` as the decoder is to produce them, from tokens in text order.
+
+        Permuted, closed by their one end symbol, and padded to whole blocks: every real token is
+        then visible to the blocks after it, whatever else is in the batch.
         """
-        slots = np.full(self.padded_length(len(tokens) + 1), pad, dtype=np.int64)
-        slots[: len(tokens)] = self.permute(np.asarray(tokens, dtype=np.int64))
-        slots[len(tokens)] = end
+        longest = max(map(len, targets), default=0)
+        slots = np.full((len(targets), self.padded_length(longest + 1)), pad, dtype=np.int64)
+        for row, target in zip(slots, targets, strict=True):
+            length = len(target)
+            row[:length] = np.asarray(target, dtype=np.int64)[self.permutation(length)]
+            row[length] = end
         return slots
 
     def shift(self, slots: NDArray[Scalar], start: int) -> NDArray[Scalar]:
@@ -205,6 +249,23 @@ class GenerationOrder:
         shifted = np.full_like(slots, start)
         shifted[..., self.block_size :] = slots[..., : -self.block_size]
         return shifted
+
+
+@lru_cache(maxsize=4096)
+def _permutation(order: GenerationOrder, length: int) -> IntArray:
+    permutation = np.argsort(order.inverse(np.arange(length)))
+    permutation.flags.writeable = False
+    return permutation
+
+
+@lru_cache(maxsize=4096)
+def _block(order: GenerationOrder, number: int) -> Block:
+    first, end = number * order.block_size, (number + 1) * order.block_size
+    return Block(
+        order.positions(end)[first:],
+        order.direction_ids(end)[first:],
+        order._may_attend(np.arange(first, end), end),
+    )
 
 
 #: The variants in the order in which they are printed.

@@ -37,13 +37,13 @@ class Picture:
         length = len(words)
         slots = np.argsort(order.permutation(length)).tolist()
         directions = order.direction_ids(length).tolist()
+        strands = order.strands
         tokens = [
             Token(
                 label=word,
                 slot=slot,
                 step=slot // order.block_size + 1,
-                # Two facing strands share a segment: the left one is before the right one.
-                strand=directions[slot] % order.segments * 2 + directions[slot] // order.segments,
+                strand=strands.index(directions[slot]),
                 moves_right=order.moves_right(directions[slot]),
             )
             for word, slot in zip(words, slots, strict=True)
@@ -63,12 +63,13 @@ class Picture:
     def facts(self) -> dict[str, list[str]]:
         """What the decoder knows of each slot, in generation order."""
         count = len(self.text)
-        produced = [token.label for token in self.generated]
+        labels = [*(token.label for token in self.generated), "start"]
+        block = self.order.whole(count)
         return {
             "slot": [str(slot) for slot in range(count)],
-            "input": (["start"] * min(self.order.block_size, count) + produced)[:count],
-            "position": [str(position) for position in self.order.positions(count)],
-            "direction": [str(direction) for direction in self.order.direction_ids(count)],
+            "input": [labels[slot] for slot in self.order.shift(np.arange(count), start=-1)],
+            "position": [str(position) for position in block.positions],
+            "direction": [str(direction) for direction in block.directions],
         }
 
     def summary(self) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bothends.order import BoolArray, IntArray
+from bothends.order import Block, IntArray
 
 FloatArray = NDArray[np.floating]
 
@@ -46,20 +46,11 @@ class Engine(Protocol[State]):
         """Read a batch of padded source sentences `(S, N)`; one row each, nothing generated yet."""
         ...
 
-    def step(
-        self,
-        state: State,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask_rows: BoolArray,
-        k: int,
-    ) -> TopK:
-        """Feed one block and get the best `min(k, vocabulary)` words of each of its slots.
+    def step(self, state: State, tokens: IntArray, block: Block, k: int) -> TopK:
+        """Predict one block: the best `min(k, vocabulary)` words of each of its slots.
 
-        `tokens` `(R, Z)` are those of the block before (start symbols at first), `positions` and
-        `directions` `(Z,)` belong to the slots being predicted, `mask_rows` `(Z, T)` says which
-        slots they may attend to. Advances `state` by the block.
+        `tokens` `(R, Z)` are those of the block before (start symbols at first); `block` describes
+        the slots being predicted. Advances `state` by the block.
         """
         ...
 
@@ -71,17 +62,10 @@ class Engine(Protocol[State]):
         """
         ...
 
-    def force(
-        self,
-        state: State,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask: BoolArray,
-        targets: IntArray,
-    ) -> FloatArray:
+    def force(self, state: State, tokens: IntArray, block: Block, targets: IntArray) -> FloatArray:
         """Logprobs `(S, T)` of given `targets` `(S, T)`, all slots at once, from a fresh state.
 
-        `tokens` `(S, T)` are the decoder's inputs, i.e. the targets shifted by a block.
+        `tokens` `(S, T)` are the decoder's inputs, i.e. the targets shifted by a block; `block` is
+        the whole target.
         """
         ...

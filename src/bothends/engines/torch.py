@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from bothends.engines.protocol import FloatArray, TopK
-from bothends.model.torch.transformer import DecoderState, Transformer
-from bothends.order import BoolArray, IntArray
+from bothends.model.torch.transformer import BlockTensors, DecoderState, Transformer
+from bothends.order import Block, IntArray
 
 #: Slots whose logits are held at once in `force`: 128 MB for 32,000 words in float32.
 FORCED_SLOTS = 1024
@@ -32,16 +32,8 @@ class TorchEngine:
         return self.model.start(self.model.encode(self._tensor(source)))
 
     @torch.inference_mode()
-    def step(
-        self,
-        state: DecoderState,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask_rows: BoolArray,
-        k: int,
-    ) -> TopK:
-        hidden = self._hidden(state, tokens, positions, directions, mask_rows)
+    def step(self, state: DecoderState, tokens: IntArray, block: Block, k: int) -> TopK:
+        hidden = self._hidden(state, tokens, block)
         logits = self._logits(hidden)  # (R, Z, V)
         if k == 1:
             best, ids = logits.max(dim=-1, keepdim=True)
@@ -57,15 +49,9 @@ class TorchEngine:
 
     @torch.inference_mode()
     def force(
-        self,
-        state: DecoderState,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask: BoolArray,
-        targets: IntArray,
+        self, state: DecoderState, tokens: IntArray, block: Block, targets: IntArray
     ) -> FloatArray:
-        hidden = self._hidden(state, tokens, positions, directions, mask)
+        hidden = self._hidden(state, tokens, block)
         logprobs = []
         # (S, T, D) -> (S * T, D), a bounded number of slots at a time
         for some, wanted in zip(
@@ -79,26 +65,13 @@ class TorchEngine:
         result: FloatArray = torch.cat(logprobs).view(targets.shape).cpu().numpy()
         return result
 
-    def _hidden(
-        self,
-        state: DecoderState,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask: BoolArray,
-    ) -> Tensor:
-        return self.model.step(
-            state,
-            self._tensor(tokens),
-            self._tensor(positions),
-            self._tensor(directions),
-            self._tensor(mask),
-        )
+    def _hidden(self, state: DecoderState, tokens: IntArray, block: Block) -> Tensor:
+        return self.model.step(state, self._tensor(tokens), BlockTensors.of(block, self.device))
 
     def _logits(self, hidden: Tensor) -> Tensor:
         logits = self.model.logits(hidden)
         # A sum over the vocabulary in half precision would cost the logprob its digits.
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
-    def _tensor(self, array: IntArray | BoolArray) -> Tensor:
+    def _tensor(self, array: IntArray) -> Tensor:
         return torch.as_tensor(np.ascontiguousarray(array), device=self.device)

@@ -11,7 +11,6 @@ on small NumPy arrays, all sentences and rows at once. Line numbers in comments 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import count
 from typing import NamedTuple, TypeVar
 
@@ -50,25 +49,6 @@ class Blocks(NamedTuple):
     logprobs: DoubleArray  # (R, n)
     tokens: IntArray  # (R, n, Z), pad after an end symbol
     may_end: bool  # False: none of them holds an end symbol
-
-
-class BlockInputs(NamedTuple):
-    """What a block feeds to an engine besides its tokens; the same for every sentence."""
-
-    positions: IntArray  # (Z,)
-    directions: IntArray  # (Z,)
-    mask_rows: BoolArray  # (Z, T)
-
-
-@lru_cache(maxsize=4096)
-def block_inputs(order: GenerationOrder, block: int) -> BlockInputs:
-    """Positions, directions and mask rows of block number `block`. Shared: not to be written to."""
-    first, slots = block * order.block_size, (block + 1) * order.block_size
-    return BlockInputs(
-        order.positions(slots)[first:],
-        order.direction_ids(slots)[first:],
-        order.mask_rows(block),
-    )
 
 
 def joint_topk(top: TopK, k: int, end: int, pad: int) -> Blocks:
@@ -159,13 +139,13 @@ def beam_search(
         history=np.full((len(source), 1, size), special.start),
     )
     finished = _Finished(len(source), order, options)  # line 2
-    for block in count():  # lines 3, 4 and 18
-        first, after = block * size, (block + 1) * size
+    for number in count():  # lines 3, 4 and 18
+        first, after = number * size, (number + 1) * size
         below_minimum, reaches_limit = first < options.min_length, after > live.limits.min()
         # One word more where the end symbol is forbidden, because it may be one of the best.
         words = beam + below_minimum
         last_block = live.history[:, :, -size:].reshape(-1, size)
-        top = engine.step(state, last_block, *block_inputs(order, block), words)  # lines 5 and 6
+        top = engine.step(state, last_block, order.block(number), words)  # lines 5 and 6
         if below_minimum or reaches_limit:
             top = _within_lengths(top, first, live, options, special)
         blocks = joint_topk(top, beam, special.end, special.pad)  # lines 7 and 8

@@ -51,17 +51,11 @@ def force_scores(
         raise UsageError(f"{len(source)} source sentences came with {len(targets)} targets")
     if not targets:
         return []
-    each = [order.target_slots(target, special.end, special.pad) for target in targets]
-    length = max(len(slots) for slots in each)  # whole blocks, so every target's blocks line up
-    slots = np.full((len(each), length), special.pad)  # (S, T)
-    for row, target_slots in zip(slots, each, strict=True):
-        row[: len(target_slots)] = target_slots
+    slots = order.target_slots(targets, special.end, special.pad)  # (S, T)
     logprobs = engine.force(
         engine.encode(source),
         order.shift(slots, special.start),
-        order.positions(length),
-        order.direction_ids(length),
-        order.mask(length),
+        order.whole(slots.shape[1]),
         slots,
     ).astype(np.float64)
     return [

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import count, pairwise
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bothends.order import BoolArray, GenerationOrder, IntArray
+from bothends.order import Block, GenerationOrder, IntArray
 from bothends.text.vocabulary import SpecialTokens
 from bothends.training.recipe import Batch as BatchSettings
 from bothends.training.shuffle import RandomOrder
@@ -231,9 +230,7 @@ class Arrays:
     source: IntArray  # (S, N)
     tokens: IntArray  # (S, T), the decoder's input
     targets: IntArray  # (S, T)
-    positions: IntArray  # (T,)
-    directions: IntArray  # (T,)
-    mask: BoolArray  # (T, T)
+    block: Block  # the T slots
 
 
 def collate(
@@ -243,24 +240,14 @@ def collate(
 ) -> Arrays:
     """Pad and permute some pairs. Here, and only here, a training target leaves text order."""
     longest_source = max(len(source) for source, _ in pairs) + 1
-    slots = order.padded_length(max(len(target) for _, target in pairs) + 1)
     source_ids = np.full((len(pairs), longest_source), special.pad, dtype=np.int64)
-    targets = np.full((len(pairs), slots), special.pad, dtype=np.int64)
-    for row, (source, target) in enumerate(pairs):
+    for row, (source, _) in enumerate(pairs):
         source_ids[row, : len(source)] = source
         source_ids[row, len(source)] = special.end
-        targets[row, : len(target)] = target[_permutation(order, len(target))]
-        targets[row, len(target)] = special.end
+    targets = order.target_slots([target for _, target in pairs], special.end, special.pad)
     return Arrays(
         source=source_ids,
         tokens=order.shift(targets, special.start),
         targets=targets,
-        positions=order.positions(slots),
-        directions=order.direction_ids(slots),
-        mask=order.mask(slots),
+        block=order.whole(targets.shape[1]),
     )
-
-
-@lru_cache(maxsize=4096)
-def _permutation(order: GenerationOrder, length: int) -> IntArray:
-    return order.permutation(length)

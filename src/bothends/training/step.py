@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bothends.model.torch.transformer import Transformer
+from bothends.model.torch.transformer import BlockTensors, Transformer
 from bothends.text.vocabulary import SpecialTokens
 from bothends.training.batches import Arrays
 from bothends.training.loss import smoothed_cross_entropy
@@ -19,9 +19,7 @@ class Tensors:
 
     source: Tensor  # (S, N)
     tokens: Tensor  # (S, T)
-    positions: Tensor  # (T,)
-    directions: Tensor  # (T,)
-    mask: Tensor  # (T, T)
+    block: BlockTensors  # T slots
     #: where the real slots are among all S * T, and what they should be
     slots: Tensor  # (n,)
     targets: Tensor  # (n,)
@@ -43,9 +41,7 @@ class Tensors:
         return cls(
             source=move(arrays.source),
             tokens=move(arrays.tokens),
-            positions=move(arrays.positions),
-            directions=move(arrays.directions),
-            mask=move(arrays.mask),
+            block=BlockTensors.of(arrays.block, device),
             slots=move(slots),
             targets=move(flat[slots]),
         )
@@ -54,8 +50,6 @@ class Tensors:
 def summed_loss(model: Transformer, batch: Tensors, smoothing: float) -> Tensor:
     """The label-smoothed loss of a micro-batch, summed over its real slots."""
     # Only real slots meet the last feed-forward layer and the vocabulary: (n, D)
-    real = model.hidden(
-        batch.source, batch.tokens, batch.positions, batch.directions, batch.mask, batch.slots
-    )
+    real = model.hidden(batch.source, batch.tokens, batch.block, batch.slots)
     weight, bias = model.output_parameters()
     return smoothed_cross_entropy(real, weight, bias, batch.targets, smoothing)

@@ -21,7 +21,7 @@ from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
 from bothends.model.directory import CONFIG, DECODER, ENCODER, Description, read_description
 from bothends.model.sinusoid import sinusoid
-from bothends.order import BoolArray, GenerationOrder, IntArray, Scalar
+from bothends.order import Block, GenerationOrder, IntArray, Scalar
 
 #: Version of the graphs' inputs and outputs; graphs of another version are refused.
 GRAPH_VERSION = 1
@@ -85,18 +85,10 @@ class OnnxEngine:
         binding.run()
         return self._start(memory, mask)
 
-    def step(
-        self,
-        state: OnnxState,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask_rows: BoolArray,
-        k: int,
-    ) -> TopK:
+    def step(self, state: OnnxState, tokens: IntArray, block: Block, k: int) -> TopK:
         rows, block_size = tokens.shape
         words = min(k, self.config.target_size)
-        arrays = self._run(state, tokens, positions, directions, mask_rows, (words, 0))
+        arrays = self._run(state, tokens, block, (words, 0))
         split = (block_size, state.rows_each, state.sentences, words)
 
         def by_row(best: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -115,28 +107,14 @@ class OnnxEngine:
         return state
 
     def force(
-        self,
-        state: OnnxState,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask: BoolArray,
-        targets: IntArray,
+        self, state: OnnxState, tokens: IntArray, block: Block, targets: IntArray
     ) -> FloatArray:
         sentences, length = targets.shape
         at_once = max(1, FORCED_SLOTS // length)
         parts = []
         for first in range(0, sentences, at_once):
             some = slice(first, first + at_once)
-            arrays = self._run(
-                self._part(state, some),
-                tokens[some],
-                positions,
-                directions,
-                mask,
-                (1, 1),
-                targets[some],
-            )
+            arrays = self._run(self._part(state, some), tokens[some], block, (1, 1), targets[some])
             parts.append(arrays.target_logprobs.reshape(length, -1).T)  # (T * S, 1) -> (S, T)
         return np.concatenate(parts)
 
@@ -144,9 +122,7 @@ class OnnxEngine:
         self,
         state: OnnxState,
         tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask_rows: BoolArray,
+        block: Block,
         words: tuple[int, int],
         targets: IntArray | None = None,
     ) -> StepArrays:
@@ -154,26 +130,26 @@ class OnnxEngine:
 
         What is returned will be written to again in the next run.
         """
-        block = (tokens.shape[1], state.rows_each, state.sentences)
+        shape = (tokens.shape[1], state.rows_each, state.sentences)  # (Z, K, S)
         first, binding, arrays = state.entries, state.binding, state.arrays
-        if state.extend(block[0]):
+        if state.extend(shape[0]):
             self._bind_cache(state)
-        if arrays is None or arrays.shape != (block, words):
-            arrays = StepArrays(binding, block, words, self.config.head_width)
+        if arrays is None or arrays.shape != (shape, words):
+            arrays = StepArrays(binding, shape, words, self.config.head_width)
             state.arrays = arrays
             if self.order.uses_direction_embedding:
                 binding.input("directions", arrays.directions[:, None])
         # (S * K, Z) -> (S, K, Z) -> (Z, K, S)
-        arrays.tokens[...] = tokens.reshape(block[::-1]).T
-        table, origin = self._positions.reach(mask_rows.shape[1])
+        arrays.tokens[...] = tokens.reshape(shape[::-1]).T
+        table, origin = self._positions.reach(block.mask.shape[1])
         binding.input("position_encodings", table)
-        np.add(positions, origin, out=arrays.positions)
+        np.add(block.positions, origin, out=arrays.positions)
         if self.order.uses_direction_embedding:
-            arrays.directions[...] = directions
+            arrays.directions[...] = block.directions
         np.add(arrays.entries, first, out=arrays.new_entries)
         if targets is not None:
             arrays.targets[...] = targets.T.reshape(-1, 1)
-        binding.input("mask", state.mask(mask_rows))
+        binding.input("mask", state.mask(block.mask))
         binding.run()
         return arrays
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -109,7 +109,7 @@ def analyse(models: Sequence[Model], samples: int = 1000, seed: int = 0) -> Anal
     estimates = []
     for number, model in enumerate(models):
         for other, alone in enumerate(models):
-            if alone.order == in_turn(model.order) != model.order:
+            if alone.order == model.order.one_at_a_time != model.order:
                 _check_symbols(model, alone)
                 nats = float(totals[number] - totals[other])
                 estimates.append(
@@ -133,13 +133,6 @@ def _check_symbols(model: Model, other: Model) -> None:
             f"not compare: target {number + 1} is {ours[number]:.0f} symbols for the one and "
             f"{theirs[number]:.0f} for the other"
         )
-
-
-def in_turn(order: GenerationOrder) -> GenerationOrder:
-    """The order with the same permutation and positions that writes one token at a time."""
-    if order.directions == 1:
-        return replace(order, tokens_per_direction=1, vanilla_mask=False)
-    return replace(order, tokens_per_direction=1, vanilla_mask=False, autoregressive=True)
 
 
 def tables(analysis: Analysis) -> list[Table]:

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, Generic, NamedTuple, Protocol
 
 from bothends.engines.protocol import Engine, FloatArray, State, TopK, pad_sources
-from bothends.order import BoolArray, GenerationOrder, IntArray
+from bothends.order import Block, GenerationOrder, IntArray
 from bothends.search.beam import beam_search
 from bothends.search.options import SearchOptions
 from bothends.text.vocabulary import SpecialTokens
@@ -124,17 +124,9 @@ class TimedEngine(Generic[State]):
         self.parts.encoder += perf_counter() - started
         return state
 
-    def step(
-        self,
-        state: State,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask_rows: BoolArray,
-        k: int,
-    ) -> TopK:
+    def step(self, state: State, tokens: IntArray, block: Block, k: int) -> TopK:
         started = perf_counter()
-        best = self.engine.step(state, tokens, positions, directions, mask_rows, k)
+        best = self.engine.step(state, tokens, block, k)
         self.parts.decoder += perf_counter() - started
         self.parts.steps += 1
         return best
@@ -145,16 +137,8 @@ class TimedEngine(Generic[State]):
         self.parts.decoder += perf_counter() - started
         return selected
 
-    def force(
-        self,
-        state: State,
-        tokens: IntArray,
-        positions: IntArray,
-        directions: IntArray,
-        mask: BoolArray,
-        targets: IntArray,
-    ) -> FloatArray:
-        return self.engine.force(state, tokens, positions, directions, mask, targets)
+    def force(self, state: State, tokens: IntArray, block: Block, targets: IntArray) -> FloatArray:
+        return self.engine.force(state, tokens, block, targets)
 
 
 class Bothends:

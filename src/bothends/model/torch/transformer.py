@@ -13,6 +13,7 @@ once, with the whole target as one block after nothing. Shapes use
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from bothends.model.config import ModelConfig
 from bothends.model.sinusoid import sinusoid
 from bothends.model.torch.dropout import CheapDropout
 from bothends.model.torch.layers import DecoderLayer, EncoderLayer, LayerState
-from bothends.order import GenerationOrder, IntArray
+from bothends.order import Block, GenerationOrder, IntArray
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,20 @@ class Memory:
 
     states: Tensor  # (S, N, D)
     mask: Tensor  # (S, N), True where there is a token and not padding
+
+
+class BlockTensors(NamedTuple):
+    """A `Block` of an order, on the device of a model."""
+
+    positions: Tensor  # (Z,)
+    directions: Tensor  # (Z,)
+    mask: Tensor  # (Z, T)
+
+    @classmethod
+    def of(cls, block: Block, device: torch.device | str = "cpu") -> BlockTensors:
+        # Copied: a tensor could write to the arrays, which are shared.
+        arrays = (block.positions, block.directions, block.mask)
+        return cls(*(torch.tensor(array, device=device) for array in arrays))
 
 
 @dataclass
@@ -178,41 +193,36 @@ class Transformer(nn.Module):
         self,
         state: DecoderState,
         tokens: Tensor,
-        positions: Tensor,
-        directions: Tensor,
-        mask_rows: Tensor,
+        block: BlockTensors,
         wanted: Tensor | None = None,
     ) -> Tensor:
         """Read one block: tokens (R, Z) -> hidden states (R, Z, D). Advances `state`.
 
-        `positions` and `directions` (Z,) are those of the slots being predicted; `mask_rows` (Z, T)
-        says which slots so far they may attend to. With `wanted` (n,), indices into all R * Z
+        `block` describes the slots being predicted. With `wanted` (n,), indices into all R * Z
         slots, the result is (n, D): theirs alone.
         """
         embedding = self.source_embedding if self.config.share_embeddings else self.target_embedding
-        encodings = self._encodings(positions, mask_rows.shape[1])
+        encodings = self._encodings(block.positions, block.mask.shape[1])
         if self.order.uses_direction_embedding:
             # (Z, D) + (Z, D): added to the positions first, and not to every row
-            encodings = encodings + self.direction_embedding(directions)
+            encodings = encodings + self.direction_embedding(block.directions)
         x = self._embed(embedding, tokens, encodings)
-        hidden: Tensor = self.decoder(self.dropout(x), mask_rows, state, wanted)
+        hidden: Tensor = self.decoder(self.dropout(x), block.mask, state, wanted)
         return hidden
 
     def hidden(
         self,
         source: Tensor,
         tokens: Tensor,
-        positions: Tensor,
-        directions: Tensor,
-        mask: Tensor,
+        block: BlockTensors,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        """The whole target at once: source (S, N), tokens (S, T), mask (T, T) -> (S, T, D).
+        """The whole target as one block: source (S, N), tokens (S, T) -> (S, T, D).
 
         With `wanted` (n,), indices into all S * T slots, the hidden states (n, D) of these.
         """
         state = self.start(self.encode(source))
-        return self.step(state, tokens, positions, directions, mask, wanted)
+        return self.step(state, tokens, block, wanted)
 
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         """Matrix (V, D) and bias (V,) of the output layer."""
@@ -228,11 +238,9 @@ class Transformer(nn.Module):
         """Unnormalised logprobs (..., V) of hidden states (..., D)."""
         return F.linear(hidden, *self.output_parameters())
 
-    def forward(
-        self, source: Tensor, tokens: Tensor, positions: Tensor, directions: Tensor, mask: Tensor
-    ) -> Tensor:
+    def forward(self, source: Tensor, tokens: Tensor, block: BlockTensors) -> Tensor:
         """Logits (S, T, V) of every slot of the whole target."""
-        return self.logits(self.hidden(source, tokens, positions, directions, mask))
+        return self.logits(self.hidden(source, tokens, block))
 
     def _encodings(self, positions: Tensor, limit: int) -> Tensor:
         """Sinusoids (L, D) of `positions` (L,), in the precision and place of the weights."""
