@@ -6,7 +6,7 @@ import gc
 
 import numpy as np
 
-from bothends.engines.onnx.memory import FIRST_ENTRIES, Cache, Memory, Pool
+from bothends.engines.onnx.memory import FIRST_ENTRIES, Cache, Pool, SourceMemory
 
 ENTRY = (3, 2, 4)  # sentences, heads, head width
 
@@ -69,6 +69,6 @@ def test_sentences_that_stay_keep_their_keys_and_values(random: np.random.Genera
         np.testing.assert_array_equal(selected.line(number)[:5], values[:5, stay])
         assert (selected.line(number)[5:] == 0).all()
 
-    memory = Memory(Pool(), (4, *ENTRY))
+    memory = SourceMemory(Pool(), (4, *ENTRY))
     memory.array[...] = random.standard_normal(memory.array.shape)
     np.testing.assert_array_equal(memory.select(stay).array, memory.array[:, stay])

@@ -17,7 +17,7 @@ from bothends.cli import run as run_command
 from bothends.errors import BothendsError
 from bothends.model.torch.checkpoint import load_model
 from bothends.text.vocabulary import Vocabularies
-from bothends.training.loop import Outcome, train
+from bothends.training.loop import RunEnd, train
 from bothends.training.recipe import Recipe
 from bothends.training.run import OPTIMISER, PROGRESS, RunDirectory
 from bothends.training.schedule import learning_rate
@@ -27,7 +27,7 @@ from training_data import tiny_corpus, tiny_recipe
 DROPOUT = "model.dropout={residual: 0.1, attention: 0.1, embedding: 0.1}"
 
 
-def result_of(outcome: Outcome) -> dict[str, Any]:
+def result_of(outcome: RunEnd) -> dict[str, Any]:
     """Everything that a run leaves but its timings: weights, moments, place, and its log."""
     progress = json.loads((outcome.checkpoint / PROGRESS).read_bytes())
     log = [json.loads(line) for line in _log(outcome).read_text().splitlines()]
@@ -42,7 +42,7 @@ def result_of(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _log(outcome: Outcome) -> Path:
+def _log(outcome: RunEnd) -> Path:
     return outcome.checkpoint.parent.parent / "log.jsonl"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from bothends.data.shards import Manifest
+    from bothends.data.shards import CorpusManifest
 
 _DEFAULT_SIZE = 32000
 
@@ -126,7 +126,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _print_report(manifest: Manifest, output: Path) -> None:
+def _print_report(manifest: CorpusManifest, output: Path) -> None:
     filters = manifest.provenance["filters"]
     reasons = {
         "empty": "with an empty side",

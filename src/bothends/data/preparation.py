@@ -23,8 +23,8 @@ from bothends.data.shards import (
     MANIFEST,
     TRAIN,
     VALID,
+    CorpusManifest,
     FileRecord,
-    Manifest,
     PairWriter,
     RecordedFile,
     SplitRecord,
@@ -98,7 +98,7 @@ class Preparation:
         return {TRAIN: self.train} | ({VALID: self.valid} if self.valid else {})
 
 
-def prepare(options: Preparation) -> Manifest:
+def prepare(options: Preparation) -> CorpusManifest:
     """Write a prepared corpus to `options.output`, complete or not at all."""
     with _complete_or_nothing(options.output, options.overwrite) as directory:
         pairs, training_lines = None, None
@@ -128,7 +128,7 @@ def prepare(options: Preparation) -> Manifest:
                     advance(len(sources))
             splits[name], reports[name], split_files = split.finish()
             files |= split_files
-        manifest = Manifest(
+        manifest = CorpusManifest(
             vocabulary=VocabularyRecord(
                 joint=vocabularies.joint,
                 source_size=vocabularies.source.size,

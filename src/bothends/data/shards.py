@@ -81,7 +81,7 @@ class VocabularyRecord(Strict):
     training_lines: int | None
 
 
-class Manifest(Strict):
+class CorpusManifest(Strict):
     """What `manifest.json` says of a prepared corpus."""
 
     format_version: int = FORMAT_VERSION
@@ -130,7 +130,7 @@ class TokenPairs:
 class PreparedCorpus:
     """A prepared directory, opened for reading. Costs a few pages of memory, whatever its size."""
 
-    def __init__(self, directory: Path, manifest: Manifest) -> None:
+    def __init__(self, directory: Path, manifest: CorpusManifest) -> None:
         self.directory = directory
         self.manifest = manifest
         self.splits = tuple(manifest.splits)
@@ -251,13 +251,13 @@ def token_type(vocabulary_size: int) -> TokenType:
     return "uint16" if vocabulary_size <= 1 << 16 else "uint32"
 
 
-def write_manifest(directory: Path, manifest: Manifest) -> None:
+def write_manifest(directory: Path, manifest: CorpusManifest) -> None:
     """Write `manifest.json`, the last file of a prepared corpus: with it, it is complete."""
     text = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     write_atomically(directory / MANIFEST, text.encode())
 
 
-def read_manifest(directory: Path) -> Manifest:
+def read_manifest(directory: Path) -> CorpusManifest:
     """What a prepared corpus says of itself, read and checked."""
     path = directory / MANIFEST
     if not directory.is_dir():
@@ -269,7 +269,7 @@ def read_manifest(directory: Path) -> Manifest:
     except ValueError as error:
         raise BothendsError(f"{path}: damaged, not a corpus's manifest ({error!r})") from None
     try:
-        return Manifest.model_validate(content)
+        return CorpusManifest.model_validate(content)
     except ValidationError as error:
         raise BothendsError(f"{path}: damaged, {first_problem(error)}") from None
 

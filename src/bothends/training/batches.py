@@ -29,7 +29,7 @@ BLOCK = 128
 WINDOW = 1 << 17
 
 
-class Pairs(Protocol):
+class TokenPairs(Protocol):
     """Aligned token sequences in text order, without special tokens, as a corpus has them."""
 
     def __len__(self) -> int: ...
@@ -90,7 +90,7 @@ class Mixture:
     """
 
     def __init__(
-        self, corpora: Sequence[Callable[[], Pairs]], repeats: Sequence[int] | None = None
+        self, corpora: Sequence[Callable[[], TokenPairs]], repeats: Sequence[int] | None = None
     ) -> None:
         self._corpora = corpora
         self._repeats = repeats or [1] * len(corpora)

@@ -29,7 +29,7 @@ from bothends.training.validation import Validator
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunEnd:
     """How a run ended."""
 
     update: int
@@ -40,7 +40,7 @@ class Outcome:
     best_value: float | None
 
 
-def train(recipe: Recipe) -> Outcome:
+def train(recipe: Recipe) -> RunEnd:
     """Train, or go on training, the model of a recipe in its run directory."""
     if recipe.threads is not None:
         torch.set_num_threads(recipe.threads)
@@ -81,7 +81,7 @@ class _Training:
         if processes.first:
             self.log = Log(self.directory.log, self.progress.log_bytes, recipe.tensorboard)
 
-    def run(self) -> Outcome:
+    def run(self) -> RunEnd:
         """The loop."""
         recipe, progress = self.recipe, self.progress
         self._announce()
@@ -319,7 +319,7 @@ class _Training:
             }
             self.log.write("training", record)
 
-    def _end(self, signalled: int) -> Outcome:
+    def _end(self, signalled: int) -> RunEnd:
         progress = self.progress
         if self.log is not None:
             self.log.close()
@@ -336,7 +336,7 @@ class _Training:
         else:
             best = f"; best at update {progress.best_update}" if progress.best_update else ""
             self.screen.say(f"done after update {progress.update}: {checkpoint}{best}")
-        return Outcome(
+        return RunEnd(
             progress.update, checkpoint, signalled, progress.best_update, progress.best_value
         )
 

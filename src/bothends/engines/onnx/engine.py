@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bothends.engines.onnx.binding import Binding, StepArrays, is_out_of_memory
-from bothends.engines.onnx.memory import Float32Array, Memory, Pool
+from bothends.engines.onnx.memory import Float32Array, Pool, SourceMemory
 from bothends.engines.onnx.state import EVERYTHING, OnnxState, additive
 from bothends.engines.protocol import FloatArray, TopK
 from bothends.errors import BothendsError
@@ -40,7 +40,7 @@ class OnnxEngine:
         self.order = order
         self._encoder = encoder
         self._decoder = decoder
-        self._positions = PositionTable(config)
+        self._positions = EncodingTable(config)
         self._memories, self._caches = Pool(), Pool()
         #: what the lines of a cache and of a memory are called in the graph
         self._lines = [
@@ -75,7 +75,7 @@ class OnnxEngine:
         mask = EVERYTHING if real.all() else additive(real)[:, None, None, :]
         table, origin = self._positions.reach(length)
         heads, width = self.config.heads, self.config.head_width
-        memory = Memory(self._memories, (len(self._lines), sentences, heads, length, width))
+        memory = SourceMemory(self._memories, (len(self._lines), sentences, heads, length, width))
         binding = Binding(self._encoder)
         binding.input("source", np.ascontiguousarray(source.T))
         binding.input("encodings", table[origin : origin + length, None])
@@ -153,7 +153,7 @@ class OnnxEngine:
         binding.run()
         return arrays
 
-    def _start(self, memory: Memory, source_mask: Float32Array) -> OnnxState:
+    def _start(self, memory: SourceMemory, source_mask: Float32Array) -> OnnxState:
         state = OnnxState(memory, source_mask, Binding(self._decoder), self._caches)
         self._bind_source(state)
         return state
@@ -178,7 +178,7 @@ class OnnxEngine:
             state.binding.output(f"new_{name}", line)
 
 
-class PositionTable:
+class EncodingTable:
     """Sinusoids of all positions from `-limit` to `limit`; the table grows as it is needed."""
 
     def __init__(self, config: ModelConfig) -> None:

@@ -52,7 +52,7 @@ class Lease:
         self._pool.give_back(self.array)
 
 
-class Memory:
+class SourceMemory:
     """Keys and values of the source for each decoder layer, one line each: (lines, S, H, N, d)."""
 
     def __init__(self, pool: Pool, shape: tuple[int, ...]) -> None:
@@ -61,9 +61,9 @@ class Memory:
         self._lease = pool.lease(size)
         self.array = self._lease.array[:size].reshape(shape)
 
-    def select(self, sentences: IntArray) -> Memory:
+    def select(self, sentences: IntArray) -> SourceMemory:
         lines, _, *rest = self.array.shape
-        selected = Memory(self._pool, (lines, len(sentences), *rest))
+        selected = SourceMemory(self._pool, (lines, len(sentences), *rest))
         for old, new in zip(self.array, selected.array, strict=True):
             np.take(old, sentences, axis=0, out=new, mode="clip")
         return selected
