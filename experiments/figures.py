@@ -153,9 +153,9 @@ def draw_tokens(table: Table, place: Place) -> list[Path]:
                 setting = Setting("float32", beam, dedup)
                 for panel, metric in zip(panels, (_metric(table), "otem"), strict=False):
                     panel.plot(*points(data, partial(_score, metric, setting)), **style)
-        for width, style in ((beam, "-"), (1, "--")):
+        for width, dashes in ((beam, "-"), (1, "--")):
             panels[2].plot(
-                *points("raw", partial(_speedup, width)), color="black", linestyle=style,
+                *points("raw", partial(_speedup, width)), color="black", linestyle=dashes,
                 marker="D", markersize=4, label=f"beam {width}",
             )  # fmt: skip
         panels[2].legend(loc="lower right", frameon=False)

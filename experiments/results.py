@@ -1,8 +1,8 @@
 """What the runs have stored, read back: figures, translations, scores, times.
 
 Runs are large and stay where they were made. The few files that tables are made from are kept next
-to the tables, as `experiments/results/NAME/result.json` for `runs/NAME/result.json`, so that anyone
-can make the tables again, and compare a model with ours, without training ours.
+to the tables, as `experiments/results/NAME/result.json` for `runs/NAME/result.json`. So anyone can
+make the tables again, and compare a model with ours, without training ours.
 """
 
 from __future__ import annotations
@@ -27,8 +27,15 @@ from bothends.order import GenerationOrder
 from bothends.text.pairs import read_lines
 from bothends.training.recipe import Recipe
 from bothends.training.run import differences
+from result_file import (
+    RESULT,
+    read_references,
+    read_summary,
+    read_translations,
+    result_files,
+)
 from speed import lengths_of, report_of, timed_models
-from steps import RESULT, SETTINGS, Setting, agreement_of, is_done
+from steps import SETTINGS, Setting, agreement_of, is_done
 from table_file import RUNS, Model, Table, Task, tasks_of
 
 KEPT = Path("experiments/results")
@@ -49,6 +56,8 @@ class Result:
     """A finished model."""
 
     model: Model
+    directory: Path
+    #: the summary of `result_file.py`
     content: dict[str, Any]
 
     # Its content is no value to hash; two results of one model are the same.
@@ -68,8 +77,7 @@ class Result:
 
     def lines(self, setting: Setting) -> list[str]:
         """Its translations of the test set."""
-        lines: list[str] = self.content["translations"][setting.name]
-        return lines
+        return read_translations(self.directory, setting.name)
 
     def perplexity(self) -> float:
         """Of the references, per symbol."""
@@ -78,14 +86,13 @@ class Result:
 
     def scored(self) -> Scored:
         """How probable it finds the references."""
-        order, references = self.model.order, self.content["references"]
-        statistics = np.array([references["logprobs"], references["symbols"]], np.float64).T
+        order = self.model.order
+        statistics = np.array(read_references(self.directory), np.float64)
         return Scored(order, GenerationOrder.parse(order), statistics)
 
     def signatures(self) -> list[str]:
         """How its figures were computed, one line each."""
-        first = self.content["evaluations"][0]
-        return [each["signature"] for each in first["metrics"].values()]
+        return list(self.content["signatures"].values())
 
 
 _SETTING = ("precision", "beam", "deduplicated")
@@ -94,17 +101,17 @@ _SETTING = ("precision", "beam", "deduplicated")
 @cache
 def load_result(model: Model) -> Result | None:
     """The stored figures of a model; None if it was not run."""
-    path = model.run / RESULT
     if is_done(model):
-        return Result(model, json.loads(path.read_bytes()))
-    if not kept(path).exists():
+        return Result(model, model.run, read_summary(model.run))
+    directory = kept(model.run)
+    if not (directory / RESULT).exists():
         return None
-    content = json.loads(kept(path).read_bytes())
+    content = read_summary(directory)
     recipe, limit = Recipe.model_validate(content["recipe"]), model.recipe().training.updates
     # What was kept may be of a recipe that is not the row's any more.
     if any(differences(recipe, model.recipe())) or content["training"]["updates"] != limit:
         return None
-    return Result(model, content)
+    return Result(model, directory, content)
 
 
 def load_agreement(model: Model) -> dict[str, Any] | None:
@@ -182,7 +189,7 @@ def _sources(tables: Sequence[Table]) -> Iterator[Path]:
     yield TRAINING_SPEED
     for table in tables:
         for model in filter(is_done, table.models()):
-            yield model.run / RESULT
+            yield from result_files(model.run)
             yield agreement_of(model)
         for task in tasks_of(table):
             yield report_of(table, task)

@@ -10,7 +10,8 @@ step makes gets its name when it is complete.
         test/float32-beam4.txt    translations of the test set, and .json: their scores
         test/scores.jsonl         forced scores of the references
         agreement.json            accuracy on contrastive pairs, where a table shows it
-        result.json               all figures, each with its signature, and what they come from
+        result.json               all figures, each with its signature, and what they come from;
+                                  translations and scores are beside it (`result_file.py`)
 """
 
 from __future__ import annotations
@@ -28,17 +29,16 @@ from typing import Any
 from bothends.data.shards import MANIFEST
 from bothends.errors import BothendsError
 from bothends.evaluation.bench.machine import this_machine
-from bothends.files import write_atomically
 from bothends.model.directory import CONFIG
 from bothends.search.scoring import ForcedScore
 from bothends.text.pairs import read_lines
 from bothends.training.run import RunDirectory, differences
 from jobs import Job, Shell
+from result_file import RESULT, read_summary, write_result
 from table_file import Agreement, Model, Table, text_folder
 
 #: Checkpoints that are averaged.
 AVERAGED = 5
-RESULT = "result.json"
 #: The file of a checkpoint that says how far the training is.
 PROGRESS = "training.json"
 PRECISIONS = ("float32", "int8")
@@ -153,8 +153,7 @@ def make_model(model: Model, changes: Sequence[str], shell: Shell) -> None:
     files = [_translate(model, setting, shell) for setting in SETTINGS]
     files.append(_score(model, shell))
     if not _is_fresh(run / RESULT, *files):
-        text = json.dumps(gather(model), indent=1, ensure_ascii=False)
-        write_atomically(run / RESULT, f"{text}\n".encode())
+        write_result(run, gather(model))
         shell.say(f"done: {run / RESULT}")
 
 
@@ -172,11 +171,10 @@ def is_trained(model: Model) -> bool:
 
 def is_done(model: Model) -> bool:
     """Whether all figures of a model are stored here, and are those of its last update."""
-    path = model.run / RESULT
     return (
         is_trained(model)
-        and path.exists()
-        and json.loads(path.read_bytes())["training"]["updates"] == updates_done(model.run)
+        and (model.run / RESULT).exists()
+        and read_summary(model.run)["training"]["updates"] == updates_done(model.run)
     )
 
 
@@ -192,7 +190,8 @@ def newest_checkpoint(run: Path) -> Path:
 
 def gather(model: Model) -> dict[str, Any]:
     """Everything that is known of a finished model, each figure with its signature."""
-    evaluations = []
+    evaluations: list[dict[str, Any]] = []
+    signatures: dict[str, str] = {}
     for setting in SETTINGS:
         found = json.loads(_scores_of(model, setting).read_bytes())
         evaluations.append(
@@ -202,15 +201,12 @@ def gather(model: Model) -> dict[str, Any]:
                 "lines": found["lines"],
                 "bootstrap": found["bootstrap"],
                 "metrics": {
-                    name: {
-                        "score": figure["score"],
-                        "interval": figure["interval"],
-                        "signature": found["signatures"][name],
-                    }
+                    name: {"score": figure["score"], "interval": figure["interval"]}
                     for name, figure in found["systems"][0]["figures"].items()
                 },
             }
         )
+        signatures |= found["signatures"]  # the same in every setting
     recipe = RunDirectory(model.run).recipe()
     progress = json.loads((newest_checkpoint(model.run) / PROGRESS).read_bytes())
     described = json.loads((model.run / "averaged" / CONFIG).read_bytes())["provenance"]
@@ -229,9 +225,10 @@ def gather(model: Model) -> dict[str, Any]:
             "corpora": described["data"],
             "versions": described["versions"],
         },
+        "signatures": signatures,
         "evaluations": evaluations,
         "recipe": recipe.dump(),
-        # So that others can compare with it, and need no more than this file.
+        # So that others can compare with it, and need nothing else.
         "translations": {
             setting.name: list(read_lines(_scores_of(model, setting).with_suffix(".txt")))
             for setting in SETTINGS

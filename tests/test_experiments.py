@@ -32,9 +32,9 @@ from training_data import TINY
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 sys.path.insert(0, str(EXPERIMENTS))
-columns, figures, jobs, results, run, speed, steps, table_file, tables = map(
+columns, figures, jobs, result_file, results, run, speed, steps, table_file, tables = map(
     import_module,
-    ("columns", "figures", "jobs", "results", "run", "speed", "steps", "table_file", "tables"),
+    "columns figures jobs result_file results run speed steps table_file tables".split(),
 )
 
 TASK = {
@@ -150,14 +150,15 @@ def test_a_model_is_made_once_and_stored_with_signatures(
     greedy = result["evaluations"][1]
     for part in ("data:toy/test.in|", "|order:2x1|", "|engine:onnx|", "|beam:1|", "|threads:1|"):
         assert part in greedy["signature"]
-    assert greedy["metrics"]["bleu"].keys() == {"score", "interval", "signature"}
+    assert greedy["metrics"]["bleu"].keys() == {"score", "interval"}
+    assert result["signatures"]["bleu"].startswith("nrefs:1|")
     scores = list(map(json.loads, (run / "test" / "scores.jsonl").read_text().splitlines()))
     assert len(scores) == greedy["lines"] == 6
     logprob = sum(scores[2]["token_logprobs"]) + scores[2]["end_logprob"]
-    assert result["references"]["logprobs"][2] == pytest.approx(logprob, abs=1e-4)
-    assert result["references"]["symbols"][2] == len(scores[2]["token_logprobs"]) + 1
+    stored = result_file.read_references(run)[2]
+    assert stored == (pytest.approx(logprob, abs=1e-4), len(scores[2]["token_logprobs"]) + 1)
     lines = (run / "test" / "float32-beam1.txt").read_text().split("\n")[:-1]
-    assert result["translations"]["float32-beam1"] == lines
+    assert result_file.read_translations(run, "float32-beam1") == lines
 
     # What is missing is made again, and what depends on it; nothing else.
     (run / "test" / "int8-beam1.json").unlink()
@@ -415,11 +416,7 @@ def pretend(model: Any, wrong: int = 0, logprob: float = -1.0, precision: str = 
     lines = ["1 2 3 4 5 6" if number < wrong else line for number, line in enumerate(REFERENCES)]
     (run / "checkpoints" / "update-00000006").mkdir(parents=True)
     (run / "recipe.yaml").write_text(yaml.safe_dump(model.recipe().dump()))
-    metric = {
-        "score": bleu,
-        "interval": {"low": bleu - 1, "high": bleu + 1},
-        "signature": "tok:13a",
-    }
+    metric = {"score": bleu, "interval": {"low": bleu - 1, "high": bleu + 1}}
     evaluations = []
     for setting in steps.SETTINGS:
         figure = {**metric, "score": bleu - (setting.beam == 1)}
@@ -429,12 +426,48 @@ def pretend(model: Any, wrong: int = 0, logprob: float = -1.0, precision: str = 
     training = {"updates": 6, "target_tokens": 1000, "commit": None, "precision": precision}
     content = {
         "training": training,
+        "signatures": {"bleu": "tok:13a", "otem": "tok:13a"},
         "evaluations": evaluations,
         "recipe": model.recipe().dump(),
         "translations": {f"float32-beam{beam}": lines for beam in (4, 1)},
         "references": {"logprobs": [2 * logprob] * 4, "symbols": [2] * 4},
     }
-    (run / "result.json").write_text(json.dumps(content))
+    result_file.write_result(run, content)
+
+
+def test_a_result_has_a_summary_to_read_and_lists_that_compress(folder: Path) -> None:
+    lines = ["ä b", "", "c\u2028d"]
+    content = {
+        "name": "x",
+        "recipe": {"long": "y" * 120, "empty": {}, "more": [1.5, None]},
+        "translations": {"float32-beam4": lines},
+        "references": {"logprobs": [-1.25, 0.0, -3e-05], "symbols": [3, 1, 2]},
+    }
+    first, second = folder / "first", folder / "second"
+    for directory in (first, second):
+        directory.mkdir()
+        result_file.write_result(directory, content)
+    summary = result_file.read_summary(first)
+    assert summary == {"name": "x", "recipe": content["recipe"]}
+    # What fits into a line is not spread over several.
+    assert (first / "result.json").read_text().splitlines() == [
+        "{", ' "name": "x",', ' "recipe": {', f'  "long": "{"y" * 120}",', '  "empty": {},',
+        '  "more": [1.5, null]', " }", "}",
+    ]  # fmt: skip
+    assert result_file.read_translations(first, "float32-beam4") == lines
+    assert result_file.read_references(first) == [(-1.25, 3), (0.0, 1), (-3e-05, 2)]
+    # The same result gives the same files, whenever it is written.
+    assert [path.name for path in result_file.result_files(first)] == [
+        "float32-beam4.txt.gz", "references.tsv.gz", "result.json"
+    ]  # fmt: skip
+    for path in result_file.result_files(first):
+        assert path.read_bytes() == (second / path.name).read_bytes()
+        assert path.suffix != ".gz" or path.read_bytes()[4:8] == bytes(4), "a time is inside"
+
+
+def test_kept_summaries_are_short_enough_to_read() -> None:
+    for path in sorted((EXPERIMENTS / "results").glob("*/result.json")):
+        assert len(path.read_text().splitlines()) < 200, path
 
 
 PEER_MILLISECONDS = 25.0
