@@ -1,8 +1,11 @@
-"""What several test files share: the orders to cover, tiny models, and a fresh printed seed."""
+"""What several test files share: the orders to cover, tiny models, and the seed.
+
+Tests draw the same random numbers each time. `pytest --fresh-seed` draws new ones, here and in
+hypothesis, and prints the seed; `pytest --seed N` repeats such a run.
+"""
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,8 +23,33 @@ from bothends.order import VARIANTS, GenerationOrder, IntArray
 # Tiny products are faster on one thread, and the suite shares its machine.
 torch.set_num_threads(1)
 # A property is about values: on a busy machine any example can take long.
-settings.register_profile("bothends", deadline=None)
-settings.load_profile("bothends")
+settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
+settings.register_profile("fresh", deadline=None, print_blob=True)
+
+FIXED_SEED = 1
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--seed", type=int, default=FIXED_SEED, help="seed of random inputs (default: %(default)s)"
+    )
+    parser.addoption(
+        "--fresh-seed", action="store_true", help="draw a seed, and print it at the end"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--fresh-seed"):
+        config.option.seed = secrets.randbelow(2**32)
+    # Before tests are collected: their settings start from those of the profile.
+    settings.load_profile("fixed" if config.getoption("--seed") == FIXED_SEED else "fresh")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    seed = terminalreporter.config.getoption("--seed")
+    if seed != FIXED_SEED:
+        terminalreporter.write_line(f"random inputs: --seed {seed} repeats this run")
+
 
 PLAIN_ORDERS = [
     GenerationOrder.parse(text)
@@ -61,17 +89,17 @@ def tiny_config(**changes: Any) -> ModelConfig:
 
 
 @pytest.fixture
-def seed() -> int:
-    """A fresh seed, printed when a test fails; `BOTHENDS_SEED=n` repeats that run."""
-    value = int(os.environ.get("BOTHENDS_SEED") or secrets.randbelow(2**32))
-    print(f"BOTHENDS_SEED={value}")
+def seed(pytestconfig: pytest.Config) -> int:
+    """The seed of this run, for PyTorch too; printed when a test fails."""
+    value = int(pytestconfig.getoption("--seed"))
+    print(f"--seed {value}")
     torch.manual_seed(value)
     return value
 
 
 @pytest.fixture
 def random(seed: int) -> np.random.Generator:
-    """NumPy randomness from the printed seed."""
+    """NumPy randomness from the seed of this run."""
     return np.random.default_rng(seed)
 
 

@@ -19,6 +19,8 @@ import torch
 from bothends.engines.export import write_graphs
 from bothends.engines.onnx.engine import OnnxEngine
 from bothends.engines.protocol import Engine, FloatArray, TopK
+from bothends.engines.quantisation import quantise_matrix
+from bothends.engines.registry import Precision
 from bothends.engines.torch import TorchEngine
 from bothends.model.config import Dropout
 from bothends.model.directory import Description, write_description
@@ -50,17 +52,29 @@ def make_torch(model: Transformer, directory: Path) -> TorchEngine:
     return TorchEngine(model)
 
 
-def make_onnx(model: Transformer, directory: Path) -> OnnxEngine:
+def make_onnx(model: Transformer, directory: Path, precision: Precision = "float32") -> OnnxEngine:
     weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
-    write_graphs(directory, weights, model.config, model.order, "float32")
+    write_graphs(directory, weights, model.config, model.order, precision)
     write_description(directory, Description(model=model.config, order=model.order))
     return OnnxEngine.load(directory)
+
+
+def make_onnx_int8(model: Transformer, directory: Path) -> OnnxEngine:
+    """Rounds the matrices of `model` itself, so that only rounded inputs are left to differ."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2:
+                rounded = quantise_matrix(parameter.numpy().astype(np.float32)).dequantise()
+                parameter.copy_(torch.from_numpy(rounded))
+    return make_onnx(model, directory, "int8")
 
 
 ENGINES = [
     EngineCase("torch-float64", make_torch, 1e-10),
     # Seven digits, of which four layers and sums over the vocabulary cost two.
     EngineCase("onnx-float32", make_onnx, 1e-4),
+    # Inputs of products are rounded to 1/127 of the largest of their row: up to 0.03 over 30 seeds.
+    EngineCase("onnx-int8", make_onnx_int8, 0.08),
 ]
 
 

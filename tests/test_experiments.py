@@ -34,7 +34,18 @@ EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 sys.path.insert(0, str(EXPERIMENTS))
 columns, figures, jobs, result_file, results, run, speed, steps, table_file, tables = map(
     import_module,
-    "columns figures jobs result_file results run speed steps table_file tables".split(),
+    [
+        "columns",
+        "figures",
+        "jobs",
+        "result_file",
+        "results",
+        "run",
+        "speed",
+        "steps",
+        "table_file",
+        "tables",
+    ],
 )
 
 TASK = {

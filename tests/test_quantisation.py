@@ -20,7 +20,6 @@ from bothends.engines.onnx.products import Int8Products
 from bothends.engines.quantisation import (
     ROW_LIMIT,
     WEIGHT_LIMIT,
-    ZERO_POINT,
     quantise_matrix,
 )
 
@@ -53,10 +52,27 @@ def test_a_row_of_next_to_nothing_becomes_zeros() -> None:
     np.testing.assert_array_equal(quantised.dequantise(), [[0, 0], [2, -2]])
 
 
-def test_no_pair_of_products_leaves_sixteen_bits() -> None:
-    """What a CPU without VNNI adds up before it widens: two products of a uint8 and a weight."""
-    largest_pair = 2 * 255 * WEIGHT_LIMIT
-    assert largest_pair <= np.iinfo(np.int16).max
+def saturating_sums(inputs: NDArray[np.uint8], weights: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Products as a CPU without VNNI adds them up: in pairs, into sixteen bits that saturate."""
+    products = inputs.astype(np.int64) * weights
+    pairs = products[:, ::2] + products[:, 1::2]
+    limits = np.iinfo(np.int16)
+    sums: NDArray[np.int64] = pairs.clip(limits.min, limits.max).sum(axis=1)
+    return sums
+
+
+@given(matrices)
+def test_no_pair_of_products_leaves_sixteen_bits(matrix: Float32Array) -> None:
+    weights = np.repeat(quantise_matrix(matrix).values, 2, axis=1)  # the worst pairs: of equals
+    largest = np.full_like(weights, 255, dtype=np.uint8)
+    exact = largest.astype(np.int64) * weights
+    np.testing.assert_array_equal(saturating_sums(largest, weights), exact.sum(axis=1))
+
+
+def test_weights_of_eight_bits_would_saturate() -> None:
+    """The check above can fail."""
+    found = saturating_sums(np.full((1, 2), 255, np.uint8), np.full((1, 2), 127, np.int8))
+    assert found[0] < 2 * 255 * 127
 
 
 def linear(
@@ -163,9 +179,13 @@ def test_words_are_looked_up_in_the_matrix_of_the_output_layer(random: np.random
     np.testing.assert_allclose(run(graph, {"tokens": words}), expected, rtol=1e-6)
 
 
-def test_the_zero_point_leaves_room_on_both_sides() -> None:
-    assert ZERO_POINT - ROW_LIMIT >= 0
-    assert ZERO_POINT + ROW_LIMIT <= 255
+def test_the_largest_inputs_of_both_signs_come_through_whole(random: np.random.Generator) -> None:
+    """Around a zero point there is room on either side; without it, one sign is cut off."""
+    x = random.uniform(-1, 1, (8, 16)).astype(np.float32)
+    x[:, 0], x[:, 1] = 3, -3
+    found = linear(x, np.eye(16, dtype=np.float32))
+    np.testing.assert_allclose(found[:, :2], x[:, :2], rtol=1e-6)
+    np.testing.assert_array_equal(linear(-x, np.eye(16, dtype=np.float32)), -found)
 
 
 def linear_after_relu(rows: Float32Array, matrix: Float32Array) -> Float32Array:
