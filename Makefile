@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format clean
+.DEFAULT_GOAL := help
+.PHONY: help demo test check test-quick test-slow format docs dist clean
 
-demo: $(VENV)/runtime.stamp  ## translate with the models in the box, see how, and how fast
+help:  ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+demo: $(VENV)/runtime.stamp  ## translate with the bundled models, see how they write, and how fast
 	$(BIN)/python experiments/demo.py
 
-test: $(VENV)/dev.stamp  ## the whole test suite
-	$(BIN)/python -m pytest
+test: check  ## the same as check
 
 check: $(VENV)/dev.stamp  ## format, lint, types, tests
 	$(BIN)/ruff format --check .
@@ -18,12 +21,25 @@ check: $(VENV)/dev.stamp  ## format, lint, types, tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
 
+test-quick: $(VENV)/dev.stamp  ## all tests but the slow ones
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/dev.stamp  ## the slow tests alone
+	$(BIN)/python -m pytest -m slow
+
 format: $(VENV)/dev.stamp  ## rewrite the sources as `check` wants them
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-clean:
-	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+docs: $(VENV)/dev.stamp  ## the documentation site, in build/site; a broken link is an error
+	$(BIN)/mkdocs build --quiet
+	@echo build/site/index.html
+
+dist: $(VENV)/dev.stamp  ## an sdist and a wheel, in dist
+	$(BIN)/python -m build --no-isolation
+
+clean:  ## remove .venv and all that was built
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -33,5 +49,5 @@ $(VENV)/runtime.stamp: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/dev.stamp: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[train,eval,dev]'
+	$(PIP) --editable '.[train,eval,docs,dev]'
 	touch $@ $(VENV)/runtime.stamp

@@ -173,6 +173,7 @@ class Killed(BaseException):
     """Ends a run at once: nothing in the code handles it."""
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_it_arrives_at_the_same_models(
     workspace: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -481,6 +482,7 @@ def test_the_page_on_distillation_is_true(
     assert shown_options <= options
 
 
+@pytest.mark.slow
 def test_a_student_learns_from_its_teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole chain on a task that takes seconds to learn: reverse up to five letters."""
     monkeypatch.chdir(tmp_path)

@@ -76,6 +76,7 @@ def test_a_stage_ends_with_its_chain(tmp_path: Path, number: signal.Signals, sta
         chain.kill()
 
 
+@pytest.mark.slow
 def test_several_processes_train_together(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

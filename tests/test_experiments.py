@@ -382,6 +382,7 @@ run_jobs([Job("x", Path("x"), run)], 1, Processes())
     wait_for(lambda: not jobs.run_jobs([job("x", lambda shell: None)], 1, jobs.Processes()))
 
 
+@pytest.mark.slow
 def test_a_stopped_reproduction_goes_on(folder: Path) -> None:
     write_recipe(updates=100_000)  # hours: it does not end before it is stopped
     (model,) = load(("ends",))
@@ -622,6 +623,7 @@ def test_a_raw_model_is_drawn_at_its_own_speed(folder: Path) -> None:
     assert [each and each["milliseconds"]["median"] for each in found] == [5.0, 10.0, 5.0]
 
 
+@pytest.mark.slow
 def test_orders_may_be_timed_without_models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"name": "plain", "order": "1x1"}, {"name": "ends", "order": "2x1"}]
     lengths = {"source_length": 5, "target_length": 6}

@@ -16,6 +16,7 @@ ORDERS = ["1x1", "2x1", "1x2", "2x2", "4x1"]
 
 
 @pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.slow
 def test_reversal_is_learned(name: str, random: np.random.Generator) -> None:
     """At least 98 % of unseen sequences come out exactly reversed, in the steps of the order."""
     order = GenerationOrder.parse(name)

@@ -33,6 +33,7 @@ def records(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_losses_of_one(tmp_path: Path) -> None:
     train(tiny_recipe(tmp_path / "one", *SETTINGS))
     tiny_recipe(tmp_path / "two")
@@ -56,6 +57,7 @@ def test_two_processes_give_the_losses_of_one(tmp_path: Path) -> None:
             assert found["gradient_norm"] == pytest.approx(expected["gradient_norm"], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_run_directory_that_is_not_shared_is_refused(tmp_path: Path) -> None:
     """As on two machines that have a disk of their own each."""
     tiny_recipe(tmp_path)

@@ -46,6 +46,7 @@ def test_a_cpu_that_cannot_is_told_from_one_that_can(
 
 # Ten slots a pair: a multiple of 64 rows, which are not padded, and one that is not.
 @pytest.mark.parametrize(("norm", "pairs"), [("pre", 30), ("post", 32)])
+@pytest.mark.slow
 def test_gradients_are_near_those_of_float32(norm: str, pairs: int) -> None:
     """All of them, and in float32, with every kind of dropout: the same seed drops the same."""
     script = f"""
@@ -86,6 +87,7 @@ def test_gradients_are_near_those_of_float32(norm: str, pairs: int) -> None:
     assert abs(loss_error) < 0.01
 
 
+@pytest.mark.slow
 def test_a_run_in_bfloat16_learns_as_in_float32(tmp_path: Path) -> None:
     settings = ["order=2x1", "training.updates=30", "validation.every=30"]
     train(tiny_recipe(tmp_path / "float32", *settings))
