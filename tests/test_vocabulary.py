@@ -145,6 +145,26 @@ def test_coverage_decides_which_characters_have_entries(tmp_path: Path) -> None:
     assert len(train(1.0).encode(["漢"])[0]) == 1 + 1
 
 
+def test_required_characters_have_entries_though_the_text_lacks_them(tmp_path: Path) -> None:
+    # The superscript is normalised to a plain digit, the full-width letter to a plain letter.
+    options = VocabularyOptions(size=400, required_characters="Ωß€ ²Ｑ\n")
+    vocabulary = train_vocabulary(SENTENCES, tmp_path / VOCABULARY, options)
+    entries = set(vocabulary.pieces(range(vocabulary.size)))
+    assert {"Ω", "ß", "€", "2", "Q"} <= entries
+    before = train_vocabulary(SENTENCES, tmp_path / "other", VocabularyOptions(size=400))
+    assert "Ω" not in before.pieces(range(before.size))
+
+
+def test_digits_can_be_tokens_of_their_own(tmp_path: Path) -> None:
+    lines = [f"In {year} there were 1984 of them." for year in range(1900, 2000)] + SENTENCES
+    for split, longest in ((True, 1), (False, 4)):
+        options = VocabularyOptions(size=420, split_digits=split)
+        vocabulary = train_vocabulary(lines, tmp_path / VOCABULARY, options)
+        (ids,) = vocabulary.encode(["1984"])
+        pieces = vocabulary.pieces(ids)
+        assert max(len(re.sub(r"\D", "", piece)) for piece in pieces) == longest
+
+
 def test_a_line_without_spaces_may_be_very_long(tmp_path: Path) -> None:
     """SentencePiece would stop the whole process at words of 65,536 characters."""
     options = VocabularyOptions(size=265, exact=False)

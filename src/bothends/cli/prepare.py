@@ -21,6 +21,8 @@ _OF_A_NEW_VOCABULARY = (
     "character_coverage",
     "byte_fallback",
     "normalisation",
+    "required_characters",
+    "split_digits",
     "vocabulary_sample",
 )
 
@@ -65,6 +67,13 @@ def prepare(
     normalisation: Annotated[
         str, typer.Option(metavar="RULE", help="nmt_nfkc, nfkc or identity (keep all characters).")
     ] = "nmt_nfkc",
+    required_characters: Annotated[
+        str,
+        typer.Option(metavar="TEXT", help="Characters that get an entry even if they are rare."),
+    ] = "",
+    split_digits: Annotated[
+        bool, typer.Option("--split-digits", help="Make every digit a token of its own.")
+    ] = False,
     vocabulary_sample: Annotated[
         int, typer.Option(min=1, help="Pairs that the vocabulary is trained on at most.")
     ] = 500_000,
@@ -110,6 +119,8 @@ def prepare(
                 character_coverage=character_coverage,
                 byte_fallback=byte_fallback,
                 normalisation=normalisation,  # type: ignore[arg-type]  # checked there
+                required_characters=required_characters,
+                split_digits=split_digits,
             ),
             separate=separate_vocabularies,
             sample=vocabulary_sample,

@@ -174,6 +174,10 @@ class VocabularyOptions:
     character_coverage: float = 0.99999
     byte_fallback: bool = True
     normalisation: Normalisation = "nmt_nfkc"
+    #: characters that get an entry of their own even if the text hardly has them
+    required_characters: str = ""
+    #: every digit is a token of its own, so that no number is rarer than its digits
+    split_digits: bool = False
 
     def __post_init__(self) -> None:
         if self.size < 5:
@@ -193,9 +197,11 @@ def train_vocabulary(lines: Sequence[str], path: Path, options: VocabularyOption
     """Train a vocabulary on `lines` and write it to `path`."""
     special = SpecialTokens()
     model = io.BytesIO()
+    required = _normalised_characters(options)
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_pieces_of_lines(lines),
+            # SentencePiece insists that a required character occurs: a last line has all of them.
+            sentence_iterator=_pieces_of_lines([*lines, " ".join(required)] if required else lines),
             model_writer=model,
             model_type="bpe",
             vocab_size=options.size,
@@ -203,6 +209,8 @@ def train_vocabulary(lines: Sequence[str], path: Path, options: VocabularyOption
             character_coverage=options.character_coverage,
             byte_fallback=options.byte_fallback,
             normalization_rule_name=options.normalisation,
+            required_chars=required,
+            split_digits=options.split_digits,
             max_sentence_length=4 * _LONGEST_LINE,  # in bytes; a line beyond it would be ignored
             pad_id=special.pad,
             unk_id=special.unknown,
@@ -216,6 +224,13 @@ def train_vocabulary(lines: Sequence[str], path: Path, options: VocabularyOption
     vocabulary = Vocabulary(path, model.getvalue(), special)
     vocabulary.save(path)
     return vocabulary
+
+
+def _normalised_characters(options: VocabularyOptions) -> str:
+    """The required characters as the vocabulary will see them, each once, without white space."""
+    normaliser = sentencepiece.SentencePieceNormalizer(rule_name=options.normalisation)
+    characters: str = normaliser.normalize(" ".join(options.required_characters))
+    return "".join(dict.fromkeys("".join(characters.replace(SPACE, " ").split())))
 
 
 def _pieces_of_lines(lines: Sequence[str]) -> Iterator[str]:
