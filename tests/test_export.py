@@ -158,9 +158,9 @@ def with_another(weights: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (without("decoder.layers.0.feed_forward.inner.bias"), "inner.bias, .* is missing"),
+        (without("decoder.layers.0.feed_forward.inner.bias"), "inner.bias is missing"),
         (transposed("decoder.layers.0.feed_forward.outer.weight"), "outer.weight has shape"),
-        (with_another, "tensor another .* no such tensor"),
+        (with_another, "tensor another is not one that config.json asks for"),
     ],
 )
 def test_weights_that_do_not_fit(

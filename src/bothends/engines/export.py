@@ -20,7 +20,7 @@ from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
 from bothends.model.directory import CARD, CONFIG, DECODER, ENCODER, WEIGHTS, read_description
-from bothends.model.weights import read_weights
+from bothends.model.weights import in_float32, read_weights
 from bothends.order import GenerationOrder
 from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 
@@ -60,7 +60,7 @@ def write_graphs(
     precision: Precision,
 ) -> None:
     """Write `encoder.onnx` and `decoder.onnx` for the weights, by the names of a model's state."""
-    single = {name: np.asarray(array, np.float32) for name, array in weights.items()}
+    single = in_float32(weights)
     metadata = {
         "graph_version": str(GRAPH_VERSION),
         "precision": precision,
@@ -75,11 +75,11 @@ def write_graphs(
         products: Products[Any] = (
             Int8Products(graph) if precision == "int8" else FloatProducts(graph)
         )
-        network = NetworkWriter(graph, products, config, single)
+        network = NetworkWriter(graph, products, config, order, single)
         if file == ENCODER:
             network.encoder()
         else:
-            network.decoder(order)
+            network.decoder()
         contents[file] = graph.model(metadata)
     # Nothing is written before both are complete.
     Path(directory).mkdir(parents=True, exist_ok=True)

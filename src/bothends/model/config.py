@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+from typing_extensions import Self
 
 from bothends.errors import UsageError, nearest
 from bothends.records import Strict
@@ -24,12 +30,9 @@ class Dropout(Strict):
     embedding: float = Field(0.1, ge=0.0, lt=1.0)
 
 
-class ModelConfig(Strict):
-    """An encoder-decoder Transformer. The defaults are the paper's (Transformer base)."""
+class Architecture(Strict):
+    """What a recipe can choose of a network. The defaults are the paper's (Transformer base)."""
 
-    vocabulary_size: int = Field(32000, ge=1)
-    #: only where source and target have vocabularies of their own
-    target_vocabulary_size: int | None = Field(None, ge=1)
     encoder_layers: int = Field(6, ge=1)
     decoder_layers: int = Field(6, ge=1)
     width: int = Field(512, ge=2)
@@ -48,14 +51,30 @@ class ModelConfig(Strict):
     output_bias: bool = False
     #: sine and cosine side by side, or all sines before all cosines
     sinusoid: Literal["interleaved", "halves"] = "interleaved"
-    special: SpecialTokens = SpecialTokens()
 
     @model_validator(mode="after")
-    def _consistent(self) -> ModelConfig:
+    def _divisible(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.width % 2:
             raise ValueError(f"width {self.width} is odd, and a sinusoid needs pairs")
+        return self
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+
+class ModelConfig(Architecture):
+    """An encoder-decoder Transformer: its architecture, and what comes from its vocabulary."""
+
+    vocabulary_size: int = Field(32000, ge=1)
+    #: only where source and target have vocabularies of their own
+    target_vocabulary_size: int | None = Field(None, ge=1)
+    special: SpecialTokens = SpecialTokens()
+
+    @model_validator(mode="after")
+    def _fits_the_vocabulary(self) -> Self:
         if self.share_embeddings and self.target_vocabulary_size not in (
             None,
             self.vocabulary_size,
@@ -66,14 +85,22 @@ class ModelConfig(Strict):
             raise ValueError(f"a special token is outside the vocabulary of {smallest}")
         return self
 
+    @model_serializer(mode="wrap")
+    def _sizes_first(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As in every file so far: the vocabulary's sizes, the architecture, the special tokens."""
+        content = write(self)
+        first = {name: content[name] for name in _SIZES if name in content}
+        return {**first, **content}
+
     @property
     def target_size(self) -> int:
         """Words that the decoder can produce."""
         return self.target_vocabulary_size or self.vocabulary_size
 
-    @property
-    def head_width(self) -> int:
-        return self.width // self.heads
+
+#: Settings that recipes have not always had; a recipe that does not set them is written as before.
+LATER_SETTINGS = frozenset({"sinusoid"})
+_SIZES = ("vocabulary_size", "target_vocabulary_size")
 
 
 #: Named shapes; the vocabulary's size comes from the data.

@@ -12,15 +12,17 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     BeforeValidator,
     Field,
+    ModelWrapValidatorHandler,
     PlainSerializer,
-    ValidationError,
+    SerializerFunctionWrapHandler,
+    model_serializer,
     model_validator,
 )
 
 from bothends.errors import UsageError, nearest
-from bothends.model.config import PRESETS, Dropout, ModelConfig
+from bothends.model.config import LATER_SETTINGS, PRESETS, Architecture, ModelConfig
 from bothends.order import GenerationOrder
-from bothends.records import Strict, first_problem
+from bothends.records import Strict
 from bothends.text.vocabulary import SpecialTokens
 
 
@@ -64,43 +66,45 @@ class Data(Strict):
     task: str = "translation"
 
 
-class Model(Strict):
-    """The network: a preset, and what is to differ from it. `None` is the preset's value.
+class Model(Architecture):
+    """The network: a preset, and what is to differ from it. `null` is the preset's value.
 
     The size of the vocabulary and its special tokens come from the data.
     """
 
     preset: str = "base"
-    encoder_layers: int | None = Field(None, ge=1)
-    decoder_layers: int | None = Field(None, ge=1)
-    width: int | None = Field(None, ge=2)
-    heads: int | None = Field(None, ge=1)
-    feed_forward: int | None = Field(None, ge=1)
-    activation: Literal["relu", "gelu", "silu"] | None = None
-    norm: Literal["pre", "post"] | None = None
-    dropout: Dropout = Dropout()
-    share_embeddings: bool | None = None
-    tie_output: bool | None = None
-    embedding_scale: bool | None = None
-    output_bias: bool | None = None
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Model:
-        if self.preset not in PRESETS:
-            raise ValueError(f"unknown preset {self.preset!r}; {nearest(self.preset, PRESETS)}")
-        try:
-            self.config(100, 100, SpecialTokens())
-        except ValidationError as error:
-            raise ValueError(first_problem(error)) from None
-        return self
+    @model_validator(mode="wrap")
+    @classmethod
+    def _on_top_of_the_preset(cls, settings: Any, check: ModelWrapValidatorHandler[Model]) -> Model:
+        if not isinstance(settings, dict):
+            return check(settings)
+        given = {name: value for name, value in settings.items() if value is not None}
+        preset = given.get("preset", "base")
+        if not isinstance(preset, str) or preset not in PRESETS:
+            raise ValueError(f"unknown preset {preset!r}; {nearest(str(preset), PRESETS)}")
+        model = check({**PRESETS[preset], **given})
+        # What the recipe sets stays apart from what the preset does.
+        model.model_fields_set.intersection_update(given)
+        return model
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What the recipe sets, and `None` for the preset's values."""
+        content = write(self)
+        kept = {
+            name: value if name in (*self.model_fields_set, "dropout") else None
+            for name, value in content.items()
+            if name in self.model_fields_set or name not in LATER_SETTINGS
+        }
+        return {**kept, "preset": self.preset}
 
     def config(self, source_size: int, target_size: int, special: SpecialTokens) -> ModelConfig:
         """The shape of the network for vocabularies of these sizes."""
-        changes = {key: value for key, value in self if key != "preset" and value is not None}
+        settings = {name: getattr(self, name) for name in Architecture.model_fields}
         if source_size != target_size:
-            changes["target_vocabulary_size"] = target_size
-        shape = {**PRESETS[self.preset], **changes}
-        return ModelConfig(vocabulary_size=source_size, special=special, **shape)
+            settings["target_vocabulary_size"] = target_size
+        return ModelConfig(vocabulary_size=source_size, special=special, **settings)
 
 
 class Optimiser(Strict):

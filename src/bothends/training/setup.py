@@ -46,7 +46,7 @@ class Setup:
             [corpus.repeat for corpus in settings],
         )
         stream = BatchStream(mixture, recipe.batch, recipe.seed)
-        if not vocabularies.joint and recipe.model.share_embeddings is not False:
+        if not vocabularies.joint and recipe.model.share_embeddings:
             raise BothendsError(
                 f"{corpora[0].directory}: source and target have vocabularies of their own, "
                 "so the recipe needs model.share_embeddings: false"

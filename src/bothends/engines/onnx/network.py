@@ -27,9 +27,18 @@ from bothends.engines.onnx.graph import MICROSOFT, GraphWriter, Shape
 from bothends.engines.onnx.products import Array, Prepared, Products
 from bothends.engines.onnx.topk import write_topk
 from bothends.model.config import ModelConfig
+from bothends.model.spec import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    Network,
+    Norm,
+    Projection,
+    SelfAttention,
+    Table,
+    Tensor,
+)
 from bothends.order import GenerationOrder
-
-NORM_EPSILON = 1e-5
 
 
 class NetworkWriter(Generic[Prepared]):
@@ -40,11 +49,13 @@ class NetworkWriter(Generic[Prepared]):
         graph: GraphWriter,
         products: Products[Prepared],
         config: ModelConfig,
+        order: GenerationOrder,
         weights: Mapping[str, Array],
     ) -> None:
         self.graph = graph
         self.products = products
         self.config = config
+        self.network = Network.of(config, order)
         self.weights = weights
 
     def encoder(self) -> None:
@@ -54,16 +65,16 @@ class NetworkWriter(Generic[Prepared]):
         encodings = graph.input("encodings", np.float32, ["N", 1, config.width])
         mask = graph.input("source_mask", np.float32, ["mask S", 1, 1, "mask N"])
         shape = graph.input("query_shape", np.int64, [4])  # N, S, -1, d: of rows by their heads
-        x = self._embed(source, "source_embedding.weight", encodings)
-        for layer in range(config.encoder_layers):
-            x = self._encoder_layer(f"encoder.layers.{layer}", x, shape, mask)
-        memory = self._memory(self._final_norm("encoder", x))
+        x = self._embed(source, self.network.source_embedding, encodings)
+        for layer in self.network.encoder.layers:
+            x = self._encoder_layer(layer, x, shape, mask)
+        memory = self._memory(self._norm(x, self.network.encoder.norm))
         heads, head_width = config.heads, config.head_width
         graph.output("memory", memory, np.float32, ["2 * layers", "S", heads, "N", head_width])
 
-    def decoder(self, order: GenerationOrder) -> None:
+    def decoder(self) -> None:
         """One block of tokens (Z, K * S) -> the best k words of each slot."""
-        graph, config = self.graph, self.config
+        graph, config, network = self.graph, self.config, self.network
         tokens = graph.input("tokens", np.int64, ["Z", "R"])
         positions = graph.input("positions", np.int64, ["Z", 1])
         table = graph.input("position_encodings", np.float32, ["P", config.width])
@@ -72,52 +83,50 @@ class NetworkWriter(Generic[Prepared]):
         shape = graph.input("query_shape", np.int64, [4])  # Z * K, S, -1, d
         graph.input("new_entries", np.int64, ["Z * K", 1])
         encodings = graph.node("Gather", table, positions)  # (Z, 1, D)
-        if order.uses_direction_embedding:
+        if network.direction_embedding:
             directions = graph.input("directions", np.int64, ["Z", 1])
-            name = "direction_embedding.weight"
-            table = graph.weight(name, self.weights[name])
+            table = self._stored(network.direction_embedding.weight)
             encodings = graph.node("Add", encodings, graph.node("Gather", table, directions))
-        x = self._embed(tokens, self._target_embedding, encodings)
-        for layer in range(config.decoder_layers):
-            x = self._decoder_layer(layer, x, shape, mask, source_mask)
-        self._answer(self._final_norm("decoder", x))
+        x = self._embed(tokens, network.target_embedding, encodings)
+        for number, layer in enumerate(network.decoder.layers):
+            x = self._decoder_layer(number, layer, x, shape, mask, source_mask)
+        self._answer(self._norm(x, network.decoder.norm))
 
-    def _encoder_layer(self, prefix: str, x: str, shape: str, mask: str) -> str:
+    def _encoder_layer(self, layer: EncoderLayer, x: str, shape: str, mask: str) -> str:
         def self_attention(x: str) -> str:
-            query, keys, values = self._query_key_value(prefix, x, shape)
+            query, keys, values = self._query_key_value(layer.self_attention, x, shape)
             attended = self._attend_strided(query, keys, values, mask)
-            return self._linear(self.products.read(attended), f"{prefix}.self_attention.output")
+            return self._linear(self.products.read(attended), layer.self_attention.output)
 
-        x = self._residual(x, f"{prefix}.self_attention_norm", self_attention)
-        return self._feed_forward(prefix, x)
+        x = self._residual(x, layer.self_attention_norm, self_attention)
+        return self._feed_forward(layer.feed_forward, layer.feed_forward_norm, x)
 
-    def _decoder_layer(self, layer: int, x: str, shape: str, mask: str, source_mask: str) -> str:
+    def _decoder_layer(
+        self, number: int, layer: DecoderLayer, x: str, shape: str, mask: str, source_mask: str
+    ) -> str:
         graph, config = self.graph, self.config
         heads, head_width = config.heads, config.head_width
-        prefix = f"decoder.layers.{layer}"
         past: Shape = ["E", "S", heads, head_width]
-        keys = graph.input(f"keys_{layer}", np.float32, past)
-        values = graph.input(f"values_{layer}", np.float32, past)
+        keys = graph.input(f"keys_{number}", np.float32, past)
+        values = graph.input(f"values_{number}", np.float32, past)
         source: Shape = ["S", heads, "N", head_width]
-        memory_keys = graph.input(f"memory_keys_{layer}", np.float32, source)
-        memory_values = graph.input(f"memory_values_{layer}", np.float32, source)
+        memory_keys = graph.input(f"memory_keys_{number}", np.float32, source)
+        memory_values = graph.input(f"memory_values_{number}", np.float32, source)
 
         def self_attention(x: str) -> str:
-            query, *new = self._query_key_value(prefix, x, shape)
+            query, *new = self._query_key_value(layer.self_attention, x, shape)
             # (E, S, H, d) with the lines `new_entries` replaced by (Z * K, S, H, d)
             all_keys, all_values = (
                 graph.node("ScatterND", all_so_far, "new_entries", block)
                 for all_so_far, block in zip((keys, values), new, strict=True)
             )
             attended = self._attend_strided(query, all_keys, all_values, mask)
-            graph.output(f"new_keys_{layer}", all_keys, np.float32, past)
-            graph.output(f"new_values_{layer}", all_values, np.float32, past)
-            return self._linear(self.products.read(attended), f"{prefix}.self_attention.output")
+            graph.output(f"new_keys_{number}", all_keys, np.float32, past)
+            graph.output(f"new_values_{number}", all_values, np.float32, past)
+            return self._linear(self.products.read(attended), layer.self_attention.output)
 
         def cross_attention(x: str) -> str:
-            query = self._linear(
-                self.products.read(x), f"{prefix}.cross_attention.query", queries=config.width
-            )
+            query = self._linear(self.products.read(x), layer.cross_attention.query)
             query = graph.node("Reshape", query, shape)
             # (Z * K, S, H, d) x (S, H, N, d) -> (S, H, Z * K, N)
             scores = graph.node(
@@ -125,16 +134,15 @@ class NetworkWriter(Generic[Prepared]):
             )
             shares = self._softmax(scores, source_mask)
             attended = self._rows(graph.node("MatMul", shares, memory_values))
-            return self._linear(self.products.read(attended), f"{prefix}.cross_attention.output")
+            return self._linear(self.products.read(attended), layer.cross_attention.output)
 
-        x = self._residual(x, f"{prefix}.self_attention_norm", self_attention)
-        x = self._residual(x, f"{prefix}.cross_attention_norm", cross_attention)
-        return self._feed_forward(prefix, x)
+        x = self._residual(x, layer.self_attention_norm, self_attention)
+        x = self._residual(x, layer.cross_attention_norm, cross_attention)
+        return self._feed_forward(layer.feed_forward, layer.feed_forward_norm, x)
 
-    def _query_key_value(self, prefix: str, x: str, shape: str) -> list[str]:
+    def _query_key_value(self, attention: SelfAttention, x: str, shape: str) -> list[str]:
         """Queries, keys and values (Z * K, S, H, d) of rows (M, D), from one product."""
-        name = f"{prefix}.self_attention.query_key_value"
-        fused = self._linear(self.products.read(x), name, queries=self.config.width)
+        fused = self._linear(self.products.read(x), attention.query_key_value)
         split_heads = self.graph.node("Reshape", fused, shape)  # (Z * K, S, 3 * H, d)
         return self.graph.nodes("Split", split_heads, outputs=3, axis=2, num_outputs=3)
 
@@ -164,14 +172,12 @@ class NetworkWriter(Generic[Prepared]):
         shape = self.graph.constant([-1, self.config.width], np.int64)
         return self.graph.node("Reshape", transposed, shape)
 
-    def _feed_forward(self, prefix: str, x: str) -> str:
+    def _feed_forward(self, layers: FeedForward, norm: Norm, x: str) -> str:
         def feed_forward(x: str) -> str:
-            inner = self._activate(
-                self._linear(self.products.read(x), f"{prefix}.feed_forward.inner")
-            )
-            return self._linear(inner, f"{prefix}.feed_forward.outer")
+            inner = self._activate(self._linear(self.products.read(x), layers.inner))
+            return self._linear(inner, layers.outer)
 
-        return self._residual(x, f"{prefix}.feed_forward_norm", feed_forward)
+        return self._residual(x, norm, feed_forward)
 
     def _activate(self, x: str) -> Prepared:
         match self.config.activation:
@@ -182,39 +188,36 @@ class NetworkWriter(Generic[Prepared]):
             case "silu":
                 return self.products.read(self.graph.node("Mul", x, self.graph.node("Sigmoid", x)))
 
-    def _residual(self, x: str, norm: str, sublayer: Callable[[str], str]) -> str:
+    def _residual(self, x: str, norm: Norm, sublayer: Callable[[str], str]) -> str:
         """Pre-norm `x + sublayer(norm(x))`, post-norm `norm(x + sublayer(x))`."""
         if self.config.norm == "pre":
             return self.graph.node("Add", x, sublayer(self._norm(x, norm)))
         return self._norm(self.graph.node("Add", x, sublayer(x)), norm)
 
-    def _norm(self, x: str, name: str) -> str:
-        scale, shift = (
-            self.graph.weight(f"{name}.{part}", self.weights[f"{name}.{part}"])
-            for part in ("weight", "bias")
-        )
-        return self.graph.node("LayerNormalization", x, scale, shift, epsilon=NORM_EPSILON)
+    def _norm(self, x: str, norm: Norm | None) -> str:
+        if norm is None:
+            return x
+        gain, shift = self._stored(norm.gain), self._stored(norm.shift)
+        return self.graph.node("LayerNormalization", x, gain, shift, epsilon=norm.epsilon)
 
-    def _final_norm(self, stack: str, x: str) -> str:
-        # A pre-norm residual stream leaves the last layer unnormalised.
-        return self._norm(x, f"{stack}.norm") if self.config.norm == "pre" else x
+    def _stored(self, tensor: Tensor) -> str:
+        return self.graph.weight(tensor.name, self.weights[tensor.name])
 
-    def _linear(self, x: Prepared, name: str, queries: int = 0) -> str:
-        """A linear layer; its first `queries` outputs take in the scale of attention scores."""
-        matrix, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
-        scale = np.ones(len(matrix), np.float32)
-        scale[:queries] = self.config.head_width**-0.5
-        return self.products.linear(x, name, matrix * scale[:, None], bias * scale)
+    def _linear(self, x: Prepared, projection: Projection) -> str:
+        """A linear layer; queries take in the scale of attention scores."""
+        matrix = self.weights[projection.weight.name]
+        bias = self.weights[projection.bias.name]
+        parts = [
+            self.config.head_width**-0.5 if part == "query" else 1 for part in projection.parts
+        ]
+        scale = np.repeat(np.array(parts, np.float32), len(matrix) // len(parts))
+        return self.products.linear(x, projection.name, matrix * scale[:, None], bias * scale)
 
     # --- the two ends of the network ---
 
-    @property
-    def _target_embedding(self) -> str:
-        shared = self.config.share_embeddings
-        return "source_embedding.weight" if shared else "target_embedding.weight"
-
-    def _embed(self, tokens: str, name: str, encodings: str) -> str:
+    def _embed(self, tokens: str, table: Table, encodings: str) -> str:
         """Rows (M, D) for tokens (slots, rows): their embeddings and positions."""
+        name = table.weight.name
         scale = self.config.width**0.5 if self.config.embedding_scale else 1.0
         embedded = self.products.embed(tokens, name, self.weights[name], scale)
         shape = self.graph.constant([-1, self.config.width], np.int64)
@@ -225,10 +228,10 @@ class NetworkWriter(Generic[Prepared]):
 
         -> (2 * layers, S, H, N, d), so that each layer's are one stretch of memory.
         """
-        config, layers = self.config, range(self.config.decoder_layers)
-        names = [f"decoder.layers.{layer}.cross_attention.key_value" for layer in layers]
-        matrix = np.concatenate([self.weights[f"{name}.weight"] for name in names])
-        bias = np.concatenate([self.weights[f"{name}.bias"] for name in names])
+        config, layers = self.config, self.network.decoder.layers
+        every = [layer.cross_attention.key_value for layer in layers]
+        matrix = np.concatenate([self.weights[each.weight.name] for each in every])
+        bias = np.concatenate([self.weights[each.bias.name] for each in every])
         fused = self.products.linear(self.products.read(x), "memory.key_value", matrix, bias)
         source_shape = self.graph.node("Shape", "source")  # (N, S)
         split = [2 * config.decoder_layers, config.heads, config.head_width]
@@ -241,9 +244,9 @@ class NetworkWriter(Generic[Prepared]):
 
     def _answer(self, x: str) -> None:
         """The best `k` words of every row (M, D), and the logprobs of the `targets` asked for."""
-        graph, config = self.graph, self.config
-        name = self._target_embedding if config.tie_output else "output.weight"
-        bias = self.weights["output_bias"] if config.output_bias else None
+        graph, config, network = self.graph, self.config, self.network
+        name = network.output_weight.name
+        bias = self.weights[network.output_bias.name] if network.output_bias else None
         logits = self.products.linear(self.products.read(x), name, self.weights[name], bias)
         logprobs = graph.node("LogSoftmax", logits, axis=-1)
         k = graph.input("k", np.int64, [1])

@@ -25,7 +25,7 @@ from bothends.metrics.sums import bleu, tokenizer_for
 from bothends.model.bundled import find_model
 from bothends.model.config import ModelConfig
 from bothends.model.directory import Description, read_description, write_description
-from bothends.model.weights import Weights, read_weights
+from bothends.model.weights import Weights, in_float32, read_weights
 from bothends.order import GenerationOrder
 from bothends.text.vocabulary import Vocabularies
 
@@ -139,7 +139,7 @@ def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contest
         if peers_wait and order == GenerationOrder():
             peers_wait = False
             try:
-                weights = read_weights(directory, description)
+                weights = in_float32(read_weights(directory, description))
             except BothendsError as error:
                 if wishes.peers.asked_for:
                     raise

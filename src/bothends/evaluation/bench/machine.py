@@ -20,6 +20,8 @@ import numpy as np
 
 import bothends
 from bothends.model.config import ModelConfig
+from bothends.model.spec import Network, tensors
+from bothends.order import GenerationOrder
 from bothends.processes import available_cores
 
 #: Instruction sets that decide how fast a product is.
@@ -78,12 +80,10 @@ def step_bytes(config: ModelConfig, precision: str) -> int:
     Keys and values of the source are projected once per sentence; of the embedding, a step reads
     only the rows of its tokens. Biases, norms and scales are left out: less than one in a hundred.
     """
-    width = config.width
-    self_attention = 3 * width * width + width * width
-    cross_attention = width * width + width * width
-    feed_forward = 2 * width * config.feed_forward
-    layers = config.decoder_layers * (self_attention + cross_attention + feed_forward)
-    return BYTES[precision] * (layers + config.target_size * width)
+    network = Network.of(config, GenerationOrder())
+    of_the_source = {layer.cross_attention.key_value.weight for layer in network.decoder.layers}
+    matrices = {each for each in tensors(network.decoder) if each.kind == "matrix"} - of_the_source
+    return BYTES[precision] * sum(each.size for each in {*matrices, network.output_weight})
 
 
 class Bandwidth:

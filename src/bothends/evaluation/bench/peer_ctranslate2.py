@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from bothends.evaluation.bench.synthetic import output_name
 from bothends.evaluation.bench.systems import Label, Outcome, Request, Threads, arrangements
 from bothends.model.config import ModelConfig
 from bothends.model.sinusoid import sinusoid
+from bothends.model.spec import DecoderLayer, EncoderLayer, Network, Norm, Projection
 from bothends.model.weights import Weights
-from bothends.order import IntArray
+from bothends.order import GenerationOrder, IntArray
 from bothends.text.vocabulary import SpecialTokens
 
 #: Positions in the table that the converted model carries.
@@ -43,23 +43,19 @@ def convert(config: ModelConfig, weights: Weights, precision: str, directory: Pa
         activation=activations[config.activation],
     )
     table = sinusoid(np.arange(POSITIONS), config.width, config.sinusoid).astype(np.float32)
-    source = weights["source_embedding.weight"]
-    target = source if config.share_embeddings else weights["target_embedding.weight"]
-    stacks = (
-        (spec.encoder, spec.encoder.embeddings[0], source, "encoder"),
-        (spec.decoder, spec.decoder.embeddings, target, "decoder"),
-    )
-    for stack, embedding, matrix, name in stacks:
-        embedding.weight = matrix
+    network = Network.of(config, GenerationOrder())
+    spec.encoder.embeddings[0].weight = weights[network.source_embedding.weight.name]
+    spec.decoder.embeddings.weight = weights[network.target_embedding.weight.name]
+    for stack, ours in zip((spec.encoder, spec.decoder), network.stacks, strict=True):
         stack.scale_embeddings = config.embedding_scale
         stack.position_encodings.encodings = table
-        if config.norm == "pre":
-            _set_norm(stack.layer_norm, weights, f"{name}.norm")
-        for number, layer in enumerate(stack.layer):
-            _set_layer(layer, weights, f"{name}.layers.{number}")
-    spec.decoder.projection.weight = weights[output_name(config)]
-    if config.output_bias:
-        spec.decoder.projection.bias = weights["output_bias"]
+        if ours.norm:
+            _set_norm(stack.layer_norm, weights, ours.norm)
+        for theirs, layer in zip(stack.layer, ours.layers, strict=True):
+            _set_layer(theirs, weights, layer)
+    spec.decoder.projection.weight = weights[network.output_weight.name]
+    if network.output_bias:
+        spec.decoder.projection.bias = weights[network.output_bias.name]
 
     # Its words are text; ours are the numbers of the words, written out.
     spec.register_source_vocabulary(_words(config.vocabulary_size))
@@ -76,30 +72,27 @@ def convert(config: ModelConfig, weights: Weights, precision: str, directory: Pa
     spec.save(str(directory))
 
 
-def _set_layer(layer: Any, weights: Weights, prefix: str) -> None:
+def _set_layer(spec: Any, weights: Weights, layer: EncoderLayer | DecoderLayer) -> None:
     attention = layer.self_attention
-    name = f"{prefix}.self_attention"
-    _set_linear(attention.linear[0], weights, f"{name}.query_key_value")
-    _set_linear(attention.linear[1], weights, f"{name}.output")
-    _set_norm(attention.layer_norm, weights, f"{name}_norm")
-    if hasattr(layer, "attention"):
-        name = f"{prefix}.cross_attention"
-        _set_linear(layer.attention.linear[0], weights, f"{name}.query")
-        _set_linear(layer.attention.linear[1], weights, f"{name}.key_value")
-        _set_linear(layer.attention.linear[2], weights, f"{name}.output")
-        _set_norm(layer.attention.layer_norm, weights, f"{name}_norm")
-    name = f"{prefix}.feed_forward"
-    _set_linear(layer.ffn.linear_0, weights, f"{name}.inner")
-    _set_linear(layer.ffn.linear_1, weights, f"{name}.outer")
-    _set_norm(layer.ffn.layer_norm, weights, f"{name}_norm")
+    _set_linear(spec.self_attention.linear[0], weights, attention.query_key_value)
+    _set_linear(spec.self_attention.linear[1], weights, attention.output)
+    _set_norm(spec.self_attention.layer_norm, weights, layer.self_attention_norm)
+    if isinstance(layer, DecoderLayer):
+        _set_linear(spec.attention.linear[0], weights, layer.cross_attention.query)
+        _set_linear(spec.attention.linear[1], weights, layer.cross_attention.key_value)
+        _set_linear(spec.attention.linear[2], weights, layer.cross_attention.output)
+        _set_norm(spec.attention.layer_norm, weights, layer.cross_attention_norm)
+    _set_linear(spec.ffn.linear_0, weights, layer.feed_forward.inner)
+    _set_linear(spec.ffn.linear_1, weights, layer.feed_forward.outer)
+    _set_norm(spec.ffn.layer_norm, weights, layer.feed_forward_norm)
 
 
-def _set_linear(spec: Any, weights: Weights, name: str) -> None:
-    spec.weight, spec.bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+def _set_linear(spec: Any, weights: Weights, ours: Projection) -> None:
+    spec.weight, spec.bias = weights[ours.weight.name], weights[ours.bias.name]
 
 
-def _set_norm(spec: Any, weights: Weights, name: str) -> None:
-    spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
+def _set_norm(spec: Any, weights: Weights, ours: Norm) -> None:
+    spec.gamma, spec.beta = weights[ours.gain.name], weights[ours.shift.name]
 
 
 def _words(size: int) -> list[str]:

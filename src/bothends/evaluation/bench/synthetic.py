@@ -9,9 +9,11 @@ writes two at a time needs half the steps. Needs neither PyTorch nor data.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bothends.errors import UsageError, nearest
 from bothends.model.config import ModelConfig, preset
+from bothends.model.spec import Network, Tensor
 from bothends.model.weights import Weights
 from bothends.order import GenerationOrder, IntArray
 
@@ -32,47 +34,15 @@ def random_weights(config: ModelConfig, order: GenerationOrder, seed: int) -> We
     Biases and norms are random too, so that a conversion that confuses two of them shows. Two
     orders of one seed share all weights but the direction embedding, which only some have.
     """
-    random, width = np.random.default_rng(seed), config.width
-    weights: Weights = {}
+    random = np.random.default_rng(seed)
 
-    def draw(name: str, *shape: int, spread: float, centre: float = 0.0) -> None:
-        weights[name] = spread * random.standard_normal(shape, np.float32) + np.float32(centre)
+    def draw(tensor: Tensor) -> NDArray[np.float32]:
+        spread = tensor.shape[-1] ** -0.5 if tensor.kind in ("table", "matrix") else 0.1
+        centre = np.float32(1 if tensor.kind == "gain" else 0)
+        return spread * random.standard_normal(tensor.shape, np.float32) + centre
 
-    def linear(name: str, outputs: int, inputs: int) -> None:
-        draw(f"{name}.weight", outputs, inputs, spread=inputs**-0.5)
-        draw(f"{name}.bias", outputs, spread=0.1)
-
-    def norm(name: str) -> None:
-        draw(f"{name}.weight", width, spread=0.1, centre=1.0)
-        draw(f"{name}.bias", width, spread=0.1)
-
-    draw("source_embedding.weight", config.vocabulary_size, width, spread=width**-0.5)
-    if not config.share_embeddings:
-        draw("target_embedding.weight", config.target_size, width, spread=width**-0.5)
-    if not config.tie_output:
-        draw("output.weight", config.target_size, width, spread=width**-0.5)
-    if config.output_bias:
-        draw("output_bias", config.target_size, spread=0.1)
-    for stack, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
-        for layer in range(layers):
-            prefix = f"{stack}.layers.{layer}"
-            linear(f"{prefix}.self_attention.query_key_value", 3 * width, width)
-            linear(f"{prefix}.self_attention.output", width, width)
-            norm(f"{prefix}.self_attention_norm")
-            if stack == "decoder":
-                linear(f"{prefix}.cross_attention.query", width, width)
-                linear(f"{prefix}.cross_attention.key_value", 2 * width, width)
-                linear(f"{prefix}.cross_attention.output", width, width)
-                norm(f"{prefix}.cross_attention_norm")
-            linear(f"{prefix}.feed_forward.inner", config.feed_forward, width)
-            linear(f"{prefix}.feed_forward.outer", width, config.feed_forward)
-            norm(f"{prefix}.feed_forward_norm")
-        if config.norm == "pre":
-            norm(f"{stack}.norm")
-    # Last, so that the draws before it do not depend on the order.
-    if order.uses_direction_embedding:
-        draw("direction_embedding.weight", order.directions, width, spread=width**-0.5)
-    return weights
+    # What depends on the order comes last, so that the draws before it do not.
+    return {tensor.name: draw(tensor) for tensor in Network.of(config, order).tensors()}
 
 
 def never_ending(weights: Weights, config: ModelConfig) -> Weights:
@@ -83,25 +53,14 @@ def never_ending(weights: Weights, config: ModelConfig) -> Weights:
     units of 0. A bias on the output layer would do as well, but costs an addition that the presets
     do not have; a minimal length would be checked at every step.
     """
-    last_norm = (
-        "decoder.norm"
-        if config.norm == "pre"
-        else f"decoder.layers.{config.decoder_layers - 1}.feed_forward_norm"
-    )
-    output = output_name(config)
+    network = Network.of(config, GenerationOrder())
+    output = network.output_weight.name
     signs = np.where(np.arange(config.width) % 2, 1, -1).astype(np.float32)
     changed = dict(weights)
-    changed[f"{last_norm}.bias"] = signs
+    changed[network.decoder.last_norm.shift.name] = signs
     changed[output] = weights[output].copy()
     changed[output][config.special.end] = -32 / config.width * signs
     return changed
-
-
-def output_name(config: ModelConfig) -> str:
-    """The tensor that holds the output layer: its own, or that of the embedding it is tied to."""
-    if not config.tie_output:
-        return "output.weight"
-    return "source_embedding.weight" if config.share_embeddings else "target_embedding.weight"
 
 
 def random_sources(config: ModelConfig, sentences: int, length: int, seed: int) -> list[IntArray]:

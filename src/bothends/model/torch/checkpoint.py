@@ -1,34 +1,29 @@
-"""Weights in a model directory: saved whole, loaded strictly, and carried over to another shape.
+"""A model and its directory: saved whole, loaded strictly, and carried over to another shape.
 
-The format is safetensors, so that loading a model never runs code. Nothing is guessed on loading:
-the tensors in the file are those that `config.json` asks for, by name, shape and one precision, or
-there is a one-line error that names the first one that is not.
+The format is safetensors, so that loading a model never runs code; `model.weights` reads it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor
 
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
-from bothends.model.config import ModelConfig
 from bothends.model.directory import (
-    CONFIG,
     WEIGHTS,
     Description,
     read_description,
     write_description,
 )
+from bothends.model.spec import Network, tensors
 from bothends.model.torch.transformer import Transformer
+from bothends.model.weights import read_weights
 
 
 def save_model(directory: Path, model: Transformer, description: Description) -> None:
@@ -46,50 +41,14 @@ def load_model(directory: Path) -> tuple[Transformer, Description]:
     description = read_description(directory)
     with torch.device("meta"):  # no memory, no initialisation: the file has every weight
         model = Transformer(description.model, description.order)
-    model.load_state_dict(read_weights(directory, description), strict=True, assign=True)
+    model.load_state_dict(read_state(directory, description), strict=True, assign=True)
     return model, description
 
 
-def read_weights(directory: Path, description: Description) -> dict[str, Tensor]:
-    """The tensors in `directory`, which are exactly those of the model described."""
-    path = Path(directory) / WEIGHTS
-    if not path.is_file():
-        raise BothendsError(f"{directory}: no weights, {WEIGHTS} is missing")
-    try:
-        found: dict[str, Tensor] = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise BothendsError(f"{path}: damaged, not a file of weights ({error})") from None
-    expected = expected_shapes(description)
-    _check_names(path, expected, found)
-    for name, tensor in found.items():
-        shape = tuple(tensor.shape)
-        if shape != expected[name]:
-            raise BothendsError(
-                f"{path}: tensor {name} has shape {shape}, but {CONFIG} asks for {expected[name]}"
-            )
-    precisions = sorted({str(tensor.dtype).removeprefix("torch.") for tensor in found.values()})
-    if len(precisions) > 1 or not all(tensor.is_floating_point() for tensor in found.values()):
-        raise BothendsError(
-            f"{path}: expected tensors of one floating-point type, found {', '.join(precisions)}"
-        )
-    return found
-
-
-def expected_shapes(description: Description) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every weight of the model described."""
-    with torch.device("meta"):
-        model = Transformer(description.model, description.order)
-    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-
-
-def _check_names(path: Path, expected: Mapping[str, object], found: Mapping[str, object]) -> None:
-    for problem, names in (
-        ("is missing", [name for name in expected if name not in found]),
-        (f"is not one that {CONFIG} asks for", sorted(found.keys() - expected.keys())),
-    ):
-        if names:
-            more = f" ({len(names)} such tensors)" if len(names) > 1 else ""
-            raise BothendsError(f"{path}: tensor {names[0]} {problem}{more}")
+def read_state(directory: Path, description: Description) -> dict[str, Tensor]:
+    """The weights in `directory` as tensors."""
+    weights = read_weights(directory, description)
+    return {name: torch.from_numpy(array) for name, array in weights.items()}
 
 
 @dataclass(frozen=True)
@@ -114,10 +73,11 @@ def transfer_weights(source: Path | Transformer, model: Transformer) -> Transfer
     the same: without them, weights that fit would mean something else.
     """
     if isinstance(source, Transformer):
-        config, weights = source.config, source.state_dict()
+        config, network, weights = source.config, source.network, source.state_dict()
     else:
         description = read_description(source)
-        config, weights = description.model, read_weights(source, description)
+        config, weights = description.model, read_state(source, description)
+        network = Network.of(config, description.order)
     where = "the given model" if isinstance(source, Transformer) else source
     for setting in ("width", "heads", "norm"):
         theirs, ours = getattr(config, setting), getattr(model.config, setting)
@@ -126,11 +86,11 @@ def transfer_weights(source: Path | Transformer, model: Transformer) -> Transfer
                 f"{where}: has {setting} {theirs}, and the model that is to begin with it {ours}; "
                 f"set model.{setting}={theirs}"
             )
-    origin = _origins(model.config, config)
+    origin = _origins(model.network, network)
     taken, initialised, used = [], [], set()
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
-            original = re.sub(r"^(?:en|de)coder\.layers\.\d+", lambda m: origin[m[0]], name)
+            original = origin.get(name)
             if original in weights and weights[original].shape == tensor.shape:
                 tensor.copy_(weights[original])
                 taken.append(name)
@@ -149,18 +109,16 @@ def evenly_spaced(wanted: int, available: int) -> list[int]:
     return [int(layer) for layer in np.linspace(0, available - 1, wanted).round()]
 
 
-def _origins(wanted: ModelConfig, available: ModelConfig) -> dict[str, str]:
-    """Which layer of the source becomes which of the model: `{"decoder.layers.1": ...}`."""
-    origins = {}
-    for stack, ours, theirs in (
-        ("encoder", wanted.encoder_layers, available.encoder_layers),
-        ("decoder", wanted.decoder_layers, available.decoder_layers),
-    ):
-        layers = evenly_spaced(ours, theirs)
-        # A layer beyond those has no origin: a name that no source has.
-        layers += range(len(layers), ours)
-        for i, layer in enumerate(layers):
-            origins[f"{stack}.layers.{i}"] = f"{stack}.layers.{layer}"
+def _origins(wanted: Network, available: Network) -> dict[str, str]:
+    """Which tensor of the source becomes which of the model, by name."""
+    origins = {tensor.name: tensor.name for tensor in wanted.tensors()}
+    for ours, theirs in zip(wanted.stacks, available.stacks, strict=True):
+        layers = evenly_spaced(len(ours.layers), len(theirs.layers))
+        for number, layer in enumerate(ours.layers):
+            if number < len(layers):
+                pairs = zip(tensors(layer), tensors(theirs.layers[layers[number]]), strict=True)
+                origins.update({mine.name: other.name for mine, other in pairs})
+            # A layer beyond those of the source has an origin that no source has: itself.
     return origins
 
 

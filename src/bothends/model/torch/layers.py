@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
+from bothends.model import spec
 from bothends.model.config import ModelConfig
 from bothends.model.torch.attention import attention
 from bothends.model.torch.dropout import CheapDropout
@@ -27,6 +28,21 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "silu": F.silu,
 }
+
+
+def linear(projection: spec.Projection) -> Linear:
+    """The linear layer of this description; its tensors have the names that it gives them."""
+    outputs, inputs = projection.weight.shape
+    return Linear(inputs, outputs)
+
+
+def layer_norm(norm: spec.Norm) -> nn.LayerNorm:
+    return nn.LayerNorm(norm.gain.shape, norm.epsilon)
+
+
+def embedding(table: spec.Table) -> nn.Embedding:
+    rows, width = table.weight.shape
+    return nn.Embedding(rows, width)
 
 
 @dataclass
@@ -51,11 +67,11 @@ class LayerState:
 class Attention(nn.Module):
     """Scaled dot-product attention with several heads, and the projection of its result."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, output: spec.Projection, config: ModelConfig) -> None:
         super().__init__()
         self.heads = config.heads
         self.dropout = config.dropout.attention
-        self.output = Linear(config.width, config.width)
+        self.output = linear(output)
 
     def split_heads(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
         """`parts` projections that were computed as one, each split into its heads."""
@@ -75,9 +91,9 @@ class Attention(nn.Module):
 class SelfAttention(Attention):
     """Attention of a sequence to itself, or of a block to all slots so far."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
-        self.query_key_value = Linear(config.width, 3 * config.width)
+    def __init__(self, attention: spec.SelfAttention, config: ModelConfig) -> None:
+        super().__init__(attention.output, config)
+        self.query_key_value = linear(attention.query_key_value)
 
     def forward(self, x: Tensor, mask: Tensor, state: LayerState | None = None) -> Tensor:
         query, keys, values = self.split_heads(self.query_key_value(x), 3)
@@ -90,10 +106,10 @@ class SelfAttention(Attention):
 class CrossAttention(Attention):
     """Attention to the source, whose keys and values are computed once per sentence."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config)
-        self.query = Linear(config.width, config.width)
-        self.key_value = Linear(config.width, 2 * config.width)
+    def __init__(self, attention: spec.CrossAttention, config: ModelConfig) -> None:
+        super().__init__(attention.output, config)
+        self.query = linear(attention.query)
+        self.key_value = linear(attention.key_value)
 
     def memorise(self, memory: Tensor) -> tuple[Tensor, ...]:
         """Keys and values (S, H, N, d) of encoder states (S, N, D)."""
@@ -110,10 +126,10 @@ class CrossAttention(Attention):
 class FeedForward(nn.Module):
     """Two linear layers around an activation."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, layers: spec.FeedForward, config: ModelConfig) -> None:
         super().__init__()
-        self.inner = Linear(config.width, config.feed_forward)
-        self.outer = Linear(config.feed_forward, config.width)
+        self.inner = linear(layers.inner)
+        self.outer = linear(layers.outer)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = CheapDropout(config.dropout.activation)
 
@@ -141,12 +157,12 @@ class Layer(nn.Module):
 
 
 class EncoderLayer(Layer):
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, layer: spec.EncoderLayer, config: ModelConfig) -> None:
         super().__init__(config)
-        self.self_attention = SelfAttention(config)
-        self.self_attention_norm = nn.LayerNorm(config.width)
-        self.feed_forward = FeedForward(config)
-        self.feed_forward_norm = nn.LayerNorm(config.width)
+        self.self_attention = SelfAttention(layer.self_attention, config)
+        self.self_attention_norm = layer_norm(layer.self_attention_norm)
+        self.feed_forward = FeedForward(layer.feed_forward, config)
+        self.feed_forward_norm = layer_norm(layer.feed_forward_norm)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         x = self.residual(x, self.self_attention_norm, lambda h: self.self_attention(h, mask))
@@ -154,14 +170,14 @@ class EncoderLayer(Layer):
 
 
 class DecoderLayer(Layer):
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, layer: spec.DecoderLayer, config: ModelConfig) -> None:
         super().__init__(config)
-        self.self_attention = SelfAttention(config)
-        self.self_attention_norm = nn.LayerNorm(config.width)
-        self.cross_attention = CrossAttention(config)
-        self.cross_attention_norm = nn.LayerNorm(config.width)
-        self.feed_forward = FeedForward(config)
-        self.feed_forward_norm = nn.LayerNorm(config.width)
+        self.self_attention = SelfAttention(layer.self_attention, config)
+        self.self_attention_norm = layer_norm(layer.self_attention_norm)
+        self.cross_attention = CrossAttention(layer.cross_attention, config)
+        self.cross_attention_norm = layer_norm(layer.cross_attention_norm)
+        self.feed_forward = FeedForward(layer.feed_forward, config)
+        self.feed_forward_norm = layer_norm(layer.feed_forward_norm)
 
     def start(self, memory: Tensor) -> LayerState:
         """The state before the first block, for encoder states (S, N, D)."""

@@ -20,10 +20,17 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
+from bothends.model import spec
 from bothends.model.config import ModelConfig
 from bothends.model.sinusoid import sinusoid
 from bothends.model.torch.dropout import CheapDropout
-from bothends.model.torch.layers import DecoderLayer, EncoderLayer, LayerState
+from bothends.model.torch.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    LayerState,
+    embedding,
+    layer_norm,
+)
 from bothends.order import Block, GenerationOrder, IntArray
 
 
@@ -116,11 +123,10 @@ class PositionTable:
 
 
 class Encoder(nn.Module):
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, stack: spec.Stack[spec.EncoderLayer], config: ModelConfig) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
-        # A pre-norm residual stream leaves the last layer unnormalised.
-        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.layers = nn.ModuleList(EncoderLayer(layer, config) for layer in stack.layers)
+        self.norm = layer_norm(stack.norm) if stack.norm else nn.Identity()
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         for layer in self.layers:
@@ -130,10 +136,10 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, stack: spec.Stack[spec.DecoderLayer], config: ModelConfig) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.layers = nn.ModuleList(DecoderLayer(layer, config) for layer in stack.layers)
+        self.norm = layer_norm(stack.norm) if stack.norm else nn.Identity()
 
     def start(self, memory: Memory) -> DecoderState:
         layers = [layer.start(memory.states) for layer in self.layers]  # type: ignore[operator]
@@ -157,21 +163,24 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.order = order
-        self.source_embedding = nn.Embedding(config.vocabulary_size, config.width)
+        #: what it is built from; a tensor's name in the state is the one that it has there
+        self.network = network = spec.Network.of(config, order)
+        self.source_embedding = embedding(network.source_embedding)
         if not config.share_embeddings:
-            self.target_embedding = nn.Embedding(config.target_size, config.width)
-        if order.uses_direction_embedding:
-            self.direction_embedding = nn.Embedding(order.directions, config.width)
-        self.encoder = Encoder(config)
-        self.decoder = Decoder(config)
+            self.target_embedding = embedding(network.target_embedding)
+        if network.direction_embedding:
+            self.direction_embedding = embedding(network.direction_embedding)
+        self.encoder = Encoder(network.encoder, config)
+        self.decoder = Decoder(network.decoder, config)
         if not config.tie_output:
-            self.output = nn.Linear(config.width, config.target_size, bias=False)
-        if config.output_bias:
-            self.output_bias = nn.Parameter(torch.zeros(config.target_size))
+            words, width = network.output_weight.shape
+            self.output = nn.Linear(width, words, bias=False)
+        if network.output_bias:
+            self.output_bias = nn.Parameter(torch.zeros(network.output_bias.shape))
         self.dropout = CheapDropout(config.dropout.embedding)
         self._positions = PositionTable(config)
         self.apply(_initialise)
-        if order.uses_direction_embedding:
+        if network.direction_embedding:
             # As large as the sinusoids that it is added to (mean square 1/2), or directions are
             # told apart late.
             nn.init.normal_(self.direction_embedding.weight, std=0.5**0.5)
