@@ -15,15 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812 (its usual name)
 
 from bothends.drawing import draw_steps
+from bothends.engines.protocol import pad_sources
 from bothends.engines.torch import TorchEngine
 from bothends.model.config import Dropout, ModelConfig
-from bothends.model.torch.transformer import BlockTensors, Transformer
-from bothends.order import GenerationOrder, IntArray
+from bothends.model.torch.transformer import Transformer
+from bothends.order import GenerationOrder
 from bothends.search.beam import Hypothesis, beam_search
 from bothends.search.options import SearchOptions
+from bothends.training.batches import collate
+from bothends.training.step import Tensors, summed_loss
 
 ORDERS = [GenerationOrder.parse(name) for name in ("1x1", "2x1", "2x2")]
 SENTENCE = ["We", "write", "this", "sentence", "from", "both", "ends"]
@@ -77,27 +79,19 @@ def draw_numbers(random: np.random.Generator, count: int, *, held_out: bool) -> 
     return numbers
 
 
-def padded(rows: Sequence[Sequence[int] | IntArray]) -> IntArray:
-    table = np.full((len(rows), max(map(len, rows))), SPECIAL.pad)
-    for line, row in zip(table, rows, strict=True):
-        line[: len(row)] = row
-    return table
-
-
-def source(numbers: Sequence[int]) -> IntArray:
-    return padded([[*(IDS[digit] for digit in str(number)), SPECIAL.end] for number in numbers])
+def digits(number: int) -> list[int]:
+    return [IDS[digit] for digit in str(number)]
 
 
 def loss_of(model: Transformer, numbers: Sequence[int]) -> torch.Tensor:
-    order = model.order
-    targets = [[IDS[word] for word in spell(number)] for number in numbers]
-    slots = order.target_slots(targets, SPECIAL.end, SPECIAL.pad)
-    inputs = (source(numbers), order.shift(slots, SPECIAL.start))
-    block = BlockTensors.of(order.whole(slots.shape[1]))
-    logits = model(*(torch.from_numpy(array) for array in inputs), block)  # (S, T, V)
-    return F.cross_entropy(
-        logits.flatten(0, 1), torch.from_numpy(slots).flatten(), ignore_index=SPECIAL.pad
-    )
+    """The mean over all words."""
+    words = ([IDS[word] for word in spell(number)] for number in numbers)
+    pairs = [
+        (np.array(digits(number)), np.array(target))
+        for number, target in zip(numbers, words, strict=True)
+    ]
+    batch = Tensors.of(collate(pairs, model.order, SPECIAL), SPECIAL, torch.device("cpu"))
+    return summed_loss(model, batch, smoothing=0.0) / batch.count
 
 
 def train(order: GenerationOrder, updates: int, seed: int = 1) -> Transformer:
@@ -119,7 +113,8 @@ def train(order: GenerationOrder, updates: int, seed: int = 1) -> Transformer:
 
 
 def generate(model: Transformer, numbers: Sequence[int]) -> list[Hypothesis]:
-    found = beam_search(TorchEngine(model), model.order, SPECIAL, source(numbers), GREEDY)
+    sources = pad_sources([[*digits(number), SPECIAL.end] for number in numbers], SPECIAL.pad)
+    found = beam_search(TorchEngine(model), model.order, SPECIAL, sources, GREEDY)
     return [best for (best,) in found]
 
 

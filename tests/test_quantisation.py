@@ -76,13 +76,14 @@ def test_weights_of_eight_bits_would_saturate() -> None:
 
 
 def linear(
-    rows: Float32Array, matrix: Float32Array, bias: Float32Array | None = None
+    rows: Float32Array, matrix: Float32Array, bias: Float32Array | None = None, relu: bool = False
 ) -> Float32Array:
-    """`rows matrix^T + bias` as the exported graphs compute it."""
+    """`rows matrix^T + bias`, or of their positive part, as the exported graphs compute it."""
     graph = GraphWriter("linear")
     products = Int8Products(graph)
     x = graph.input("x", np.float32, ["M", rows.shape[1]])
-    product = products.linear(products.read(x), "matrix", matrix, bias)
+    read = products.read_relu if relu else products.read
+    product = products.linear(read(x), "matrix", matrix, bias)
     graph.output("y", product, np.float32, ["M", len(matrix)])
     found: Float32Array = run(graph, {"x": rows})
     return found
@@ -188,25 +189,15 @@ def test_the_largest_inputs_of_both_signs_come_through_whole(random: np.random.G
     np.testing.assert_array_equal(linear(-x, np.eye(16, dtype=np.float32)), -found)
 
 
-def linear_after_relu(rows: Float32Array, matrix: Float32Array) -> Float32Array:
-    graph = GraphWriter("relu")
-    products = Int8Products(graph)
-    x = graph.input("x", np.float32, ["M", rows.shape[1]])
-    product = products.linear(products.read_relu(x), "matrix", matrix, None)
-    graph.output("y", product, np.float32, ["M", len(matrix)])
-    found: Float32Array = run(graph, {"x": rows})
-    return found
-
-
 def test_what_is_negative_is_cut_off_by_the_quantisation(random: np.random.Generator) -> None:
     """ReLU costs nothing, also for a row that has nothing positive, or nothing at all."""
     x = random.standard_normal((6, 32)).astype(np.float32)
     x[1], x[2], x[3] = -np.abs(x[1]), 0, -1e-30
     matrix = random.standard_normal((7, 32)).astype(np.float32)
     expected = np.maximum(x, 0) @ matrix.T
-    found = linear_after_relu(x, matrix)
+    found = linear(x, matrix, relu=True)
     np.testing.assert_array_equal(found[1:4], 0)
     # 255 steps to the largest input and 64 to the largest weight, over 32 inputs.
     np.testing.assert_allclose(found, expected, rtol=0, atol=0.3)
     ones = np.ones((2, 512), np.float32)
-    np.testing.assert_allclose(linear_after_relu(ones, ones), 512, rtol=5e-7)
+    np.testing.assert_allclose(linear(ones, ones, relu=True), 512, rtol=5e-7)

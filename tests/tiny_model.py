@@ -15,18 +15,17 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import torch
-from torch import nn
 
 from bothends.engines.export import export_model
 from bothends.engines.registry import Precision
 from bothends.model.config import Dropout, preset
 from bothends.model.directory import Description
 from bothends.model.torch.checkpoint import save_model
-from bothends.model.torch.transformer import BlockTensors, Transformer
+from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
 from bothends.text.vocabulary import VOCABULARY, VocabularyOptions, train_vocabulary
+from toy_task import Pair, loss_of
 
 SYLLABLES = ("ba", "bo", "da", "du", "ga", "gi", "ka", "ki", "la", "lo", "ma", "mu")
 STEPS, BATCH, RATE = 120, 32, 5e-3
@@ -77,26 +76,14 @@ def _trained(name: str) -> Path:
     return directory
 
 
-def _learn_to_copy(model: Transformer, pairs: Sequence[Sequence[int]]) -> None:
-    order, special = model.order, model.config.special
+def _learn_to_copy(model: Transformer, lines: Sequence[list[int]]) -> None:
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     for step in range(STEPS):
         for group in optimizer.param_groups:
             group["lr"] = RATE * min(1.0, (step + 1) / 30) * (1 - step / STEPS)
-        batch = pairs[step * BATCH : (step + 1) * BATCH]
-        longest = max(len(pair) for pair in batch)
-        source = np.full((BATCH, longest + 1), special.pad)
-        for row, pair in enumerate(batch):
-            source[row, : len(pair) + 1] = [*pair, special.end]
-        slots = order.target_slots(batch, special.end, special.pad)
-        inputs = (source, order.shift(slots, special.start))
-        block = BlockTensors.of(order.whole(slots.shape[1]))
-        logits = model(*(torch.from_numpy(array) for array in inputs), block)
-        loss = nn.functional.cross_entropy(
-            logits.flatten(0, 1), torch.from_numpy(slots).flatten(), ignore_index=special.pad
-        )
+        batch = lines[step * BATCH : (step + 1) * BATCH]
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss_of(model, [Pair(line, line) for line in batch]).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
 

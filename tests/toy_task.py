@@ -10,12 +10,14 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor
 
+from bothends.engines.protocol import pad_sources
 from bothends.engines.torch import TorchEngine
 from bothends.model.config import Dropout, ModelConfig
 from bothends.model.torch.transformer import BlockTensors, Transformer
 from bothends.order import IntArray
 from bothends.search.beam import Hypothesis, beam_search
 from bothends.search.options import SearchOptions
+from bothends.text.vocabulary import SpecialTokens
 
 #: Four special tokens and twelve symbols.
 TOY_CONFIG = ModelConfig(
@@ -61,13 +63,13 @@ def reversals(random: np.random.Generator, count: int, *, held_out: bool) -> lis
 
 def loss_of(model: Transformer, pairs: Sequence[Pair]) -> Tensor:
     """Mean cross-entropy over all real target slots."""
-    order = model.order
-    slots = order.target_slots([pair.target for pair in pairs], SPECIAL.end, SPECIAL.pad)
-    inputs = (source_batch(pairs), order.shift(slots, SPECIAL.start))
+    order, special = model.order, model.config.special
+    slots = order.target_slots([pair.target for pair in pairs], special.end, special.pad)
+    inputs = (source_batch(pairs, special), order.shift(slots, special.start))
     block = BlockTensors.of(order.whole(slots.shape[1]))
     logits = model(*(torch.from_numpy(array) for array in inputs), block)  # (S, T, V)
     return F.cross_entropy(
-        logits.flatten(0, 1), torch.from_numpy(slots).flatten(), ignore_index=SPECIAL.pad
+        logits.flatten(0, 1), torch.from_numpy(slots).flatten(), ignore_index=special.pad
     )
 
 
@@ -93,12 +95,5 @@ def generate(model: Transformer, pairs: Sequence[Pair]) -> list[Hypothesis]:
     return [best for (best,) in found]
 
 
-def source_batch(pairs: Sequence[Pair]) -> IntArray:
-    return _padded([[*pair.source, SPECIAL.end] for pair in pairs])
-
-
-def _padded(rows: Sequence[Sequence[int] | IntArray]) -> IntArray:
-    padded = np.full((len(rows), max(map(len, rows))), SPECIAL.pad)
-    for line, tokens in zip(padded, rows, strict=True):
-        line[: len(tokens)] = tokens
-    return padded
+def source_batch(pairs: Sequence[Pair], special: SpecialTokens = SPECIAL) -> IntArray:
+    return pad_sources([[*pair.source, special.end] for pair in pairs], special.pad)
