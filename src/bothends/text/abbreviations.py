@@ -36,7 +36,7 @@ _NAMES = {
     "de": "hr fr frl hrn dipl ing med phil jur rer nat z.b d.h u.a v.a i.d.r s.o s.u o.ä o.g z.t "
     "bzw ca evtl ggf inkl exkl zzgl abzgl sog vgl insb bspw gem lt str bzgl usf zw einschl jew max "
     "min mio mrd tsd geb gest i.a z bd hrsg tel",
-    "fr": "m mm mme mmes mlle mlles me mgr pr dr st ste av bd éd ex env p.ex c.-à-d cap cdt col gal",
+    "fr": "m mm mme mmes mlle mlles me mgr pr dr st ste av bd éd ex env p.ex c.-à-d cap cdt col",
     "es": "sr sra srta sres dña d dr dra dres prof profa ing lic arq av avda c pza ud uds vd vds "
     "ee gral cnel cap tte sto sta p.ej ej aprox atte",
     "pt": "sr sra srta srs sras dr dra drs profa eng arq av al pça r d exmo exma ilmo ilma v.exa "
@@ -77,8 +77,8 @@ _STARTERS = {
     "quand après avant pour avec dans en on que qui son sa ses leur puis alors c'est ils",
     "es": "el la los las un una él ella ellos nosotros yo tú este esta estos esto ese pero y o si "
     "cuando después antes para con en que quien su sus luego entonces no sí",
-    "pt": "o a os as um uma ele ela eles elas nós eu você este esta isto esse essa isso mas e ou se "
-    "quando depois antes para com em no na que quem seu sua então não sim",
+    "pt": "o a os as um uma ele ela eles elas nós eu você este esta isto esse essa isso mas e ou "
+    "se quando depois antes para com em no na que quem seu sua então não sim",
     "it": "il lo la i gli le un una uno egli lui lei loro noi io questo questa ma e o se quando "
     "dopo prima per con in che chi suo sua poi allora non",
     "ro": "el ea ei ele noi eu acest această acesta dar și sau dacă când după pentru cu în ce cine "

@@ -1,0 +1,96 @@
+"""Text as people have it: paragraphs, Markdown, HTML and subtitles, around any translator.
+
+    result = translate_document(text, "markdown", translate)
+    print(result.text, result.report.sentences)
+
+`translate` takes sentences and returns their translations. Everything that is not running text
+comes back as it was, and the report counts what did not go smoothly.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from bothends.documents.flows import FlowTranslator
+from bothends.documents.glossary import Glossary
+from bothends.documents.options import (
+    DocumentOptions,
+    DocumentReport,
+    DocumentResult,
+    Translate,
+    TranslateWith,
+)
+from bothends.documents.plain import translate_lines, translate_plain
+from bothends.documents.protected import ALL_KINDS, check_kinds
+from bothends.documents.subtitles import translate_subtitles
+from bothends.errors import UsageError, nearest
+
+__all__ = [
+    "FORMATS",
+    "DocumentFormat",
+    "DocumentOptions",
+    "DocumentReport",
+    "DocumentResult",
+    "Glossary",
+    "Translate",
+    "TranslateWith",
+    "format_of",
+    "translate_document",
+]
+
+DocumentFormat = Literal["lines", "text", "markdown", "html", "srt"]
+FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
+
+_SUFFIXES: dict[str, DocumentFormat] = {
+    ".txt": "text",
+    ".text": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".mkd": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".srt": "srt",
+}
+
+
+def format_of(path: Path | str) -> DocumentFormat:
+    """The format that a file name tells; `lines` if it tells none."""
+    return _SUFFIXES.get(Path(path).suffix.lower(), "lines")
+
+
+def translate_document(
+    text: str,
+    format: DocumentFormat,
+    translate: Translate,
+    options: DocumentOptions | None = None,
+) -> DocumentResult:
+    """Translate a document whole; see `DocumentOptions` and `DocumentReport`.
+
+    `translate` is called with many sentences at a time, and seldom more than twice. The formats
+    `markdown` and `html` need the extra `documents`.
+    """
+    if format not in FORMATS:
+        raise UsageError(f"no format is called {format!r}: {nearest(format, FORMATS)}")
+    options = options or DocumentOptions()
+    protect = options.protect
+    if protect is None:
+        protect = frozenset() if format == "lines" else ALL_KINDS
+    report = DocumentReport()
+    flows = FlowTranslator(translate, options, report, check_kinds(protect))
+    if format == "lines":
+        translated = translate_lines(text, flows, options, report)
+    elif format == "text":
+        translated = translate_plain(text, flows)
+    elif format == "srt":
+        translated = translate_subtitles(text, flows)
+    elif format == "markdown":
+        from bothends.documents.markdown import translate_markdown
+
+        translated = translate_markdown(text, flows, options, report)
+    else:
+        from bothends.documents.html import translate_html
+
+        translated = translate_html(text, flows, options, report)
+    return DocumentResult(translated, report)

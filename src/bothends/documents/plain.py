@@ -1,0 +1,95 @@
+"""Plain text: paragraphs, blank lines, list marks and indentation come back as they were.
+
+Lines that were wrapped are one paragraph, whose sentences run over line breaks; the breaks come
+back in proportion. Lines that stand for themselves (lists, addresses, verse) stay lines.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bothends.documents.flows import FlowTranslator
+from bothends.documents.options import DocumentOptions, DocumentReport
+from bothends.documents.pieces import Flow, New, Piece, Text
+from bothends.text.sentences import holds_several
+
+#: Indentation, quote marks, and the mark of a list item.
+_PREFIX = re.compile(
+    r"[^\S\n]*(?:[>|][^\S\n]?)*[^\S\n]*"
+    r"(?:(?:[-*+•◦‣·–—]|\(?\d{1,3}[.)]|\(?[A-Za-z][)])(?:[^\S\n]+(?:\[[ xX]\][^\S\n]+)?|$))?"
+)
+#: A line shorter than this was not wrapped where the next word would not have fitted.
+_SHORTEST_WRAPPED = 40
+
+
+def translate_plain(text: str, translator: FlowTranslator) -> str:
+    """Translate the paragraphs of a text."""
+    parts = _paragraphs(text)
+    flows = [part for part in parts if not isinstance(part, str)]
+    translated = iter(translator.translate(flows))
+    return "".join(
+        part if isinstance(part, str) else write_text(next(translated)) for part in parts
+    )
+
+
+def translate_lines(
+    text: str, translator: FlowTranslator, options: DocumentOptions, report: DocumentReport
+) -> str:
+    """Translate line by line; a line in is a line out."""
+    lines = re.split(r"(\r?\n)", text)
+    flows: list[Flow] = [[Text(line, line)] for line in lines[::2]]
+    report.lines_of_several_sentences += sum(
+        holds_several(line, options.language) for line in lines[::2]
+    )
+    translated = translator.translate(flows, whole=not options.split_lines)
+    lines[::2] = [write_text(pieces).replace("\n", " ") for pieces in translated]
+    return "".join(lines)
+
+
+def write_text(pieces: list[Piece]) -> str:
+    """Pieces of plain text as they are."""
+    return "".join(piece.text if isinstance(piece, New) else piece.raw for piece in pieces)
+
+
+def _paragraphs(text: str) -> list[str | Flow]:
+    """Literal parts and flows; a flow is a line, or the lines of a wrapped paragraph."""
+    lines = re.split(r"(?<=\n)", text)
+    parts: list[str | Flow] = []
+    index = 0
+    while index < len(lines):
+        first = index
+        index += 1
+        while index < len(lines) and _goes_on(lines[index - 1], lines[index], index - 1 == first):
+            index += 1
+        prefix, body, end = _dissect(lines[first])
+        parts.append(prefix)
+        flow: list[Piece] = []
+        for number in range(first, index):
+            if number > first:
+                indent, body, end = _dissect(lines[number], plain=True)
+                body = indent + body
+            # The break is part of the text: white space inside a sentence.
+            body += end if number < index - 1 else ""
+            flow.append(Text(body, body))
+        parts += [flow, end]
+    return parts
+
+
+def _dissect(line: str, plain: bool = False) -> tuple[str, str, str]:
+    """Prefix, text, and the line's end with the white space before it."""
+    stripped = line.rstrip()
+    match = re.match(r"\s*", stripped) if plain else _PREFIX.match(stripped)
+    cut = match.end() if match else 0
+    return stripped[:cut], stripped[cut:], line[len(stripped) :]
+
+
+def _goes_on(line: str, following: str, first: bool) -> bool:
+    """Whether a line was wrapped, so that its sentence goes on in the following one."""
+    _, body, _ = _dissect(line, plain=not first)
+    prefix, text, _ = _dissect(following)
+    if not body or not text or prefix.strip() or line.lstrip().startswith((">", "|")):
+        return False
+    # Its next word would not have fitted; a sentence goes on in small letters, at any width.
+    return len(line.rstrip()) >= _SHORTEST_WRAPPED or (
+        text[:1].islower() and body[-1:] not in ".!?:;"
+    )

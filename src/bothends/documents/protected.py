@@ -1,0 +1,93 @@
+"""Spans that must not be translated: found here, masked and checked by `sentence_units`.
+
+Each kind is a pattern. Where two match, the one that begins first wins, then the one that is
+earlier in the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import cache
+from typing import NamedTuple
+
+from bothends.errors import UsageError, nearest
+from bothends.text.sentences import OBJECT
+
+_UNITS = (
+    "km/h|m/s|mph|kWh|MWh|kHz|MHz|GHz|THz|Hz|kbit/s|Mbit/s|Gbit/s|KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|PB"
+    "|km²|m²|m³|cm²|cm³|km|cm|mm|µm|μm|nm|dm|kg|mg|µg|μg|ml|mL|dl|cl|hl|kW|MW|GW|mA|mV|kV|ms|µs|μs"
+    "|ns|min|hPa|kPa|MPa|bar|dB|dpi|px|pt|em|rem|rpm|kcal|kJ|°C|°F|°|%|‰|€|£|\\$|¥|₽|USD|EUR|GBP"
+    "|BRL|JPY|CHF|m|g|t|l|L|s|h|W|V|A|K|J|N"
+)
+_NUMBER = r"\d+(?:[.,'\u00a0\u202f]\d{3})*(?:[.,]\d+)?"
+_EXTENSIONS = (
+    "py|pyi|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|conf|csv|tsv|html?|css|jsx?|tsx?|xml|sql|sh|bat|"
+    "ps1|exe|dll|so|c|h|cc|cpp|hpp|rs|go|java|rb|php|lua|ipynb|onnx|safetensors|pdf|docx?|xlsx?|pptx?"
+    "|odt|png|jpe?g|gif|svg|webp|mp3|mp4|wav|zip|tar\\.gz|tgz|gz|bz2|xz|7z|whl|lock|log|env|bin|srt"
+)
+_REST = rf"[^\s<>\"'`{OBJECT}]"
+# Full stops, commas and closing brackets after an address belong to the sentence.
+_END = r"[^\s<>\"'`.,;:!?()\[\]{}" + OBJECT + "。、！？）」]"
+
+#: What each kind looks like. All repetitions are bounded or cannot overlap: no pattern backtracks
+#: more than a line's length.
+KINDS: dict[str, str] = {
+    "code": r"(?<!`)(`+)(?!`)[^`\n]{1,500}(?<!`)\1(?!`)",
+    "tag": r"</?[A-Za-z][\w:.-]{0,60}(?:\s[^<>]{0,500})?/?>",
+    "url": rf"\b(?:https?|ftp|file|wss?)://{_REST}{{0,2000}}{_END}"
+    rf"|\bwww\.[\w-]{{1,63}}\.{_REST}{{0,500}}{_END}"
+    rf"|\b(?:mailto|tel|urn|doi):{_REST}{{0,200}}{_END}",
+    "email": r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}",
+    "placeholder": r"\{\{[^{}\n]{0,200}\}\}|\$\{[^{}\n]{1,200}\}|\{%[^%\n]{0,200}%\}"
+    r"|\{[\w.\[\]!:$<>=^,+-]{0,80}\}|\$\([\w.]{1,80}\)"
+    r"|%\([\w.]{1,80}\)[#0 +-]{0,3}[\d.]{0,6}[diouxXeEfFgGcrsa]"
+    r"|(?<![\w%])%(?:\d{1,2}\$)?[#0+-]{0,3}\d{0,3}(?:\.\d{1,2})?[diouxXeEfFgGcrs@](?![\w%])"
+    r"|(?<![\w$])\$[A-Z_][A-Z0-9_]{1,60}\b",
+    "path": r"(?<![\w/.~\\-])(?:~|\.{1,2})?/(?:[\w.@+-]{1,100}/){0,30}[\w@+-][\w.@+-]{0,100}(?<!\.)/?"
+    r"|\b[A-Za-z]:\\(?:[\w .@+-]{1,100}\\){0,30}[\w.@+-]{0,100}(?<!\.)"
+    r"|(?<![\w/.-])[\w.@+-]{1,100}/(?:[\w.@+-]{1,100}/){0,30}[\w@+-]{1,100}"
+    rf"\.(?:{_EXTENSIONS})\b"
+    r"|(?<![\w/.-])(?:[\w.@+-]{1,100}/){2,30}(?:[\w@+-][\w.@+-]{0,100}(?<!\.))?"
+    rf"|(?<![\w/.@-])[\w-]{{1,100}}(?:\.[\w-]{{1,100}}){{0,5}}\.(?:{_EXTENSIONS})\b",
+    "number": rf"(?:US\$|R\$|[$€£¥₽])\s?{_NUMBER}"
+    rf"|(?<![\w.,]){_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³/])",
+    "handle": r"(?<![\w@/.])@[A-Za-z_][\w-]{0,60}(?:/[\w.-]{1,60}\w)?\b",
+}
+ALL_KINDS = frozenset(KINDS)
+
+
+class ProtectedSpan(NamedTuple):
+    """Half-open offsets, and which kind matched."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def find_protected(text: str, kinds: Collection[str] = ALL_KINDS) -> list[ProtectedSpan]:
+    """The spans of these kinds, in order, none overlapping."""
+    if not kinds:
+        return []
+    return [
+        ProtectedSpan(match.start(), match.end(), match.lastgroup or "")
+        for match in _pattern(frozenset(kinds)).finditer(text)
+        if match.end() > match.start()
+    ]
+
+
+def check_kinds(kinds: Collection[str]) -> frozenset[str]:
+    """These kinds, if there are such."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise UsageError(f"no kind of protected span is called {kind!r}: {nearest(kind, KINDS)}")
+    return frozenset(kinds)
+
+
+@cache
+def _pattern(kinds: frozenset[str]) -> re.Pattern[str]:
+    # The one group inside a kind is the run of backticks, named so that lastgroup is the kind.
+    chosen = {name: pattern for name, pattern in KINDS.items() if name in check_kinds(kinds)}
+    if "code" in chosen:
+        chosen["code"] = chosen["code"].replace("(`+)", "(?P<ticks>`+)").replace(r"\1", "(?P=ticks)")
+    return re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in chosen.items()))

@@ -1,0 +1,85 @@
+"""Subtitles (SRT): numbers, times and the lines of a cue stay; what is said is translated.
+
+The lines of a cue are one text, since a sentence often runs over both; a dash begins another
+speaker's line. Formatting tags and positions stay around their words.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bothends.documents.flows import FlowTranslator
+from bothends.documents.pieces import Atom, Close, Flow, New, Open, Piece, Text
+
+_TIME = r"\d{1,3}:\d{2}:\d{2}[,.]\d{1,3}"
+#: The head of a cue: its number, if there is one, and its times.
+_HEAD = re.compile(rf"(?:[^\S\n]*\d+[^\S\n]*\r?\n)?[^\S\n]*{_TIME}\s*-->\s*{_TIME}[^\n]*(?:\n|$)")
+_MARKUP = re.compile(r"(</?(?:b|i|u|s|font)(?:\s[^<>\n]*)?>|\{[^{}\n]*\})", re.IGNORECASE)
+_SPEAKER = re.compile(r"([-–—][^\S\n]*)")
+
+
+def translate_subtitles(text: str, translator: FlowTranslator) -> str:
+    """Translate the text of each cue. What is before the first cue stays."""
+    parts: list[str | Flow] = []
+    cursor = 0
+    heads = [*_HEAD.finditer(text)]
+    for index, head in enumerate(heads):
+        end = heads[index + 1].start() if index + 1 < len(heads) else len(text)
+        if index == 0:
+            parts.append(text[: head.start()])
+        parts.append(head[0])
+        parts += _cue(text[head.end() : end])
+        cursor = end
+    parts.append(text[cursor:])
+    flows = [part for part in parts if not isinstance(part, str)]
+    translated = iter(translator.translate(flows))
+    return "".join(part if isinstance(part, str) else _write(next(translated)) for part in parts)
+
+
+def _cue(text: str) -> list[str | Flow]:
+    body = text.rstrip()
+    speakers = re.split(r"(\r?\n(?=[-–—]))", body)
+    parts: list[str | Flow] = []
+    for number, speech in enumerate(speakers):
+        if number % 2:
+            parts.append(speech)
+            continue
+        mark = _SPEAKER.match(speech)
+        begin = mark.end() if mark else 0
+        parts += [speech[:begin], _flow(speech[begin:])]
+    return [*parts, text[len(body) :]]
+
+
+def _flow(text: str) -> Flow:
+    """Tags that are not closed in the same speech are opaque."""
+    pieces: list[Piece] = []
+    opened: list[tuple[int, str]] = []
+    for number, part in enumerate(_MARKUP.split(text)):
+        if not part:
+            continue
+        if number % 2 == 0:
+            pieces.append(Text(part, part))
+            continue
+        name = part.strip("</>").split()[0].lower() if part.startswith("<") else ""
+        if part.startswith("</") and any(name == known for _, known in opened):
+            while opened[-1][1] != name:
+                index, _ = opened.pop()
+                pieces[index] = Atom(pieces[index].raw, "void")  # type: ignore[union-attr]
+            opened.pop()
+            pieces.append(Close(part))
+        elif name and not part.startswith("</"):
+            opened.append((len(pieces), name))
+            pieces.append(Open(part))
+        else:
+            pieces.append(Atom(part, "void"))
+    for index, _ in opened:
+        pieces[index] = Atom(pieces[index].raw, "void")  # type: ignore[union-attr]
+    return pieces
+
+
+def _write(pieces: list[Piece]) -> str:
+    """A translator's text cannot end a cue: it holds no empty line, and no arrow of times."""
+    return "".join(
+        re.sub(r"-->", "→", piece.text) if isinstance(piece, New) else piece.raw
+        for piece in pieces
+    )
