@@ -1,0 +1,323 @@
+// What Python sees: an engine, the state of a search, and a whole search in one call.
+//
+// Every array is checked here, so that nothing behind it has to be. The interpreter is released while
+// the network works.
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <limits>
+#include <memory>
+#include <mutex>
+
+#include "decoder.h"
+#include "encoder.h"
+#include "instruction_set.h"
+#include "network.h"
+#include "search.h"
+
+namespace py = pybind11;
+
+namespace bothends {
+namespace {
+
+template <typename T>
+using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
+using Integers = Array<int64_t>;
+using Flags = Array<bool>;
+
+void require(bool condition, const char* what) {
+  if (!condition) throw std::invalid_argument(what);
+}
+
+std::vector<int32_t> token_ids(const Integers& tokens, int words) {
+  std::vector<int32_t> ids(tokens.size());
+  for (py::ssize_t i = 0; i < tokens.size(); ++i) {
+    const int64_t id = tokens.data()[i];
+    require(id >= 0 && id < words, "a token is outside the vocabulary");
+    ids[i] = static_cast<int32_t>(id);
+  }
+  return ids;
+}
+
+SourceBatch read_source(const Integers& source, int words, int64_t pad) {
+  require(source.ndim() == 2, "source sentences must be an array (sentences, tokens)");
+  const std::vector<int32_t> ids = token_ids(source, words);
+  require(ids.size() < std::numeric_limits<int32_t>::max(), "too many source tokens");
+  SourceBatch batch;
+  batch.first.push_back(0);
+  const int sentences = static_cast<int>(source.shape(0)), length = static_cast<int>(source.shape(1));
+  for (int s = 0; s < sentences; ++s) {
+    for (int n = 0; n < length; ++n) {
+      const int32_t id = ids[static_cast<size_t>(s) * length + n];
+      if (id == pad) continue;
+      batch.tokens.push_back(id);
+      batch.places.push_back(n);
+    }
+    batch.first.push_back(static_cast<int>(batch.tokens.size()));
+  }
+  return batch;
+}
+
+Configuration read_configuration(const py::dict& values) {
+  const auto number = [&](const char* name) {
+    const int value = values[name].cast<int>();
+    require(value >= 0, "a size of the network is negative");
+    return value;
+  };
+  const auto flag = [&](const char* name) { return values[name].cast<bool>(); };
+  Configuration c;
+  c.source_words = number("source_words");
+  c.target_words = number("target_words");
+  c.encoder_layers = number("encoder_layers");
+  c.decoder_layers = number("decoder_layers");
+  c.width = number("width");
+  c.heads = number("heads");
+  c.feed_forward = number("feed_forward");
+  c.direction_embeddings = number("direction_embeddings");
+  const auto activation = values["activation"].cast<std::string>();
+  c.activation = activation == "gelu"   ? Activation::gelu
+                 : activation == "silu" ? Activation::silu
+                                        : Activation::relu;
+  c.pre_norm = flag("pre_norm");
+  c.share_embeddings = flag("share_embeddings");
+  c.tie_output = flag("tie_output");
+  c.embedding_scale = flag("embedding_scale");
+  c.output_bias = flag("output_bias");
+  c.halves = flag("halves");
+  require(c.width > 0 && c.heads > 0 && c.width % c.heads == 0 && c.width % 2 == 0,
+          "the width must be even and a multiple of the heads");
+  return c;
+}
+
+// A loaded network, and the memory that one search leaves to the next.
+class Engine {
+ public:
+  Engine(const std::string& encoder, const std::string& decoder, const py::dict& configuration,
+         const std::string& instruction_set)
+      : network(encoder, decoder, read_configuration(configuration),
+                choose_kernels(instruction_set)) {}
+
+  std::unique_ptr<DecoderBuffers> borrow() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (idle_.empty()) return std::make_unique<DecoderBuffers>();
+    std::unique_ptr<DecoderBuffers> buffers = std::move(idle_.back());
+    idle_.pop_back();
+    return buffers;
+  }
+  void give_back(std::unique_ptr<DecoderBuffers> buffers) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (idle_.size() < kMostIdle) idle_.push_back(std::move(buffers));
+  }
+
+  const Network network;
+
+ private:
+  static constexpr size_t kMostIdle = 64;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<DecoderBuffers>> idle_;
+};
+
+// Buffers that go back when they are no longer needed, whatever happens.
+class Borrowed {
+ public:
+  explicit Borrowed(std::shared_ptr<Engine> engine)
+      : engine_(std::move(engine)), buffers_(engine_->borrow()) {}
+  ~Borrowed() { engine_->give_back(std::move(buffers_)); }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+
+  DecoderBuffers& operator*() const { return *buffers_; }
+  const Network& network() const { return engine_->network; }
+
+ private:
+  std::shared_ptr<Engine> engine_;
+  std::unique_ptr<DecoderBuffers> buffers_;
+};
+
+// The state behind the engine protocol. One thread at a time.
+class State {
+ public:
+  State(std::shared_ptr<Engine> engine, const SourceBatch& source) : borrowed_(std::move(engine)) {
+    encode(borrowed_.network(), source, (*borrowed_).work, &(*borrowed_).memory);
+    decoder_ = std::make_unique<Decoder>(borrowed_.network(), *borrowed_);
+  }
+
+  py::tuple step(const Integers& tokens, const Integers& positions, const Integers& directions,
+                 const Flags& mask, int words) {
+    const std::vector<int32_t> ids = check_block(tokens, decoder_->rows(), positions, directions, mask);
+    require(words > 0, "at least one word must be asked for");
+    Words best;
+    {
+      py::gil_scoped_release release;
+      decoder_->step(ids.data(), block(positions, directions, mask), words, &best);
+    }
+    const std::vector<py::ssize_t> shape = {tokens.shape(0), tokens.shape(1), best.words};
+    py::array_t<float> logprobs(shape);
+    py::array_t<int64_t> found(shape);
+    std::copy(best.logprobs.begin(), best.logprobs.end(), logprobs.mutable_data());
+    std::copy(best.ids.begin(), best.ids.end(), found.mutable_data());
+    return py::make_tuple(logprobs, found);
+  }
+
+  void select(const Integers& rows) {
+    std::vector<int> chosen(rows.size());
+    for (py::ssize_t i = 0; i < rows.size(); ++i) {
+      require(rows.data()[i] >= 0 && rows.data()[i] < decoder_->rows(), "no such row");
+      chosen[i] = static_cast<int>(rows.data()[i]);
+    }
+    decoder_->select(chosen);
+  }
+
+  // From a fresh state: its sentences in parts, each of at most `together` slots or one sentence.
+  py::array_t<float> force(const Integers& tokens, const Integers& positions,
+                           const Integers& directions, const Flags& mask, const Integers& targets,
+                           int together) {
+    require(decoder_->slots() == 0, "targets are forced from a fresh state");
+    const int rows = decoder_->rows();
+    const std::vector<int32_t> ids = check_block(tokens, rows, positions, directions, mask);
+    require(targets.ndim() == 2 && targets.shape(0) == rows && targets.shape(1) == tokens.shape(1),
+            "targets must have the shape of the tokens");
+    const std::vector<int32_t> wanted = token_ids(targets, network().configuration.target_words);
+    const int slots = static_cast<int>(tokens.shape(1));
+    py::array_t<float> logprobs(std::vector<py::ssize_t>{rows, slots});
+    float* out = logprobs.mutable_data();
+    {
+      py::gil_scoped_release release;
+      const int each = std::max(1, together / slots);
+      for (int first = 0; first < rows; first += each) {
+        const size_t at = static_cast<size_t>(first) * slots;
+        Decoder some(network(), *borrowed_, first, std::min(first + each, rows));
+        some.force(&ids[at], block(positions, directions, mask), &wanted[at], out + at);
+      }
+    }
+    return logprobs;
+  }
+
+ private:
+  const Network& network() const { return borrowed_.network(); }
+
+  std::vector<int32_t> check_block(const Integers& tokens, int rows, const Integers& positions,
+                                   const Integers& directions, const Flags& mask) const {
+    require(tokens.ndim() == 2 && tokens.shape(0) == rows && tokens.shape(1) > 0,
+            "tokens must be an array (rows, slots of the block)");
+    const py::ssize_t size = tokens.shape(1);
+    require(positions.size() == size && directions.size() == size,
+            "positions and directions must have one number for each slot of the block");
+    require(mask.ndim() == 2 && mask.shape(0) == size && mask.shape(1) == decoder_->slots() + size,
+            "the mask must have a row for each slot of the block, over all slots so far");
+    const int known = network().configuration.direction_embeddings;
+    for (py::ssize_t i = 0; i < size && known; ++i) {
+      require(directions.data()[i] >= 0 && directions.data()[i] < known, "no such direction");
+    }
+    return token_ids(tokens, network().configuration.target_words);
+  }
+
+  static Block block(const Integers& positions, const Integers& directions, const Flags& mask) {
+    return {static_cast<int>(positions.size()), positions.data(), directions.data(),
+            reinterpret_cast<const uint8_t*>(mask.data())};
+  }
+
+  Borrowed borrowed_;
+  std::unique_ptr<Decoder> decoder_;
+};
+
+OrderTables read_order(int block_size, const Integers& positions, const Integers& directions,
+                       const Flags& same, const Flags& earlier, int known_directions) {
+  require(block_size > 0 && same.ndim() == 2 && same.shape(0) > 0, "an order has no slots");
+  const py::ssize_t period = same.shape(0);
+  require(same.shape(1) == period && earlier.ndim() == 2 && earlier.shape(0) == period &&
+              earlier.shape(1) == period && positions.size() == directions.size(),
+          "the tables of an order do not fit each other");
+  OrderTables order;
+  order.block_size = block_size;
+  order.period = static_cast<int>(period);
+  order.positions.assign(positions.data(), positions.data() + positions.size());
+  order.directions.assign(directions.data(), directions.data() + directions.size());
+  order.same.assign(same.data(), same.data() + same.size());
+  order.earlier.assign(earlier.data(), earlier.data() + earlier.size());
+  for (const int64_t direction : order.directions) {
+    require(!known_directions || (direction >= 0 && direction < known_directions),
+            "no such direction");
+  }
+  return order;
+}
+
+py::tuple run_search(std::shared_ptr<Engine> engine, const Integers& source, int block_size,
+                     const Integers& positions, const Integers& directions, const Flags& same,
+                     const Flags& earlier, int beam, int min_length, const Integers& limits,
+                     int start, int end, int pad) {
+  const Configuration& c = engine->network.configuration;
+  const SourceBatch batch = read_source(source, c.source_words, pad);
+  const OrderTables order =
+      read_order(block_size, positions, directions, same, earlier, c.direction_embeddings);
+  SearchRequest request;
+  require(beam > 0 && min_length >= 0, "the beam must be positive, and the minimum not negative");
+  require(start >= 0 && start < c.target_words && pad >= 0 && pad < c.target_words,
+          "a special token is outside the vocabulary");
+  require(limits.size() == batch.sentences(), "each sentence needs a limit");
+  request.beam = beam;
+  request.min_length = min_length;
+  request.start = start;
+  request.end = end;
+  request.pad = pad;
+  for (int s = 0; s < batch.sentences(); ++s) {
+    const int64_t limit = limits.data()[s];
+    require(limit >= 0 && (limit / block_size + 1) * block_size <=
+                              static_cast<int64_t>(order.positions.size()),
+            "a limit is outside the tables of the order");
+    request.limits.push_back(static_cast<int>(limit));
+  }
+  SearchResult result;
+  {
+    py::gil_scoped_release release;
+    Borrowed buffers(engine);
+    result = search(engine->network, order, request, batch, *buffers);
+  }
+  py::list pools;
+  for (const std::vector<Hypothesis>& pool : result.pools) {
+    py::list hypotheses;
+    for (const Hypothesis& each : pool) {
+      hypotheses.append(py::make_tuple(each.tokens, each.logprob, each.finished));
+    }
+    pools.append(std::move(hypotheses));
+  }
+  return py::make_tuple(pools, result.encoder_seconds, result.decoder_seconds,
+                        result.search_seconds, result.steps);
+}
+
+}  // namespace
+}  // namespace bothends
+
+PYBIND11_MODULE(_native, module) {
+  using namespace bothends;
+  module.doc() = "The native engine: network and search in compiled code.";
+  py::register_exception<DamagedFile>(module, "DamagedFile", PyExc_ValueError);
+  module.def("instruction_sets", &available_instruction_sets,
+             "Names of the instruction sets that this processor has, slowest first.");
+  py::class_<State>(module, "State")
+      .def("step", &State::step)
+      .def("select", &State::select)
+      .def("force", &State::force);
+  py::class_<Engine, std::shared_ptr<Engine>>(module, "Engine")
+      .def(py::init<const std::string&, const std::string&, const py::dict&, const std::string&>(),
+           py::arg("encoder"), py::arg("decoder"), py::arg("configuration"),
+           py::arg("instruction_set"))
+      .def_property_readonly("kernels", [](const Engine& self) { return self.network.kernels.name; })
+      .def_property_readonly("encoder_metadata",
+                             [](const Engine& self) { return self.network.encoder_metadata(); })
+      .def_property_readonly("decoder_metadata",
+                             [](const Engine& self) { return self.network.decoder_metadata(); })
+      .def("encode",
+           [](std::shared_ptr<Engine> self, const Integers& source, int64_t pad) {
+             const SourceBatch batch =
+                 read_source(source, self->network.configuration.source_words, pad);
+             py::gil_scoped_release release;
+             return std::make_unique<State>(std::move(self), batch);
+           })
+      .def("search", &run_search, py::arg("source"), py::arg("block_size"), py::arg("positions"),
+           py::arg("directions"), py::arg("same"), py::arg("earlier"), py::arg("beam"),
+           py::arg("min_length"), py::arg("limits"), py::arg("start"), py::arg("end"),
+           py::arg("pad"));
+}

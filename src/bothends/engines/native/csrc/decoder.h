@@ -1,0 +1,83 @@
+// Stepping the decoder: rows, their past, and the best words of each slot.
+//
+// The past is never moved. Each step writes its keys and values behind those before, and a row knows
+// its own past as a list of entries: selecting rows copies lists of integers, and a sentence that leaves
+// takes nothing with it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "encoder.h"
+#include "layers.h"
+
+namespace bothends {
+
+// One block: what it is fed besides its tokens, the same for every row.
+struct Block {
+  int size = 0;
+  const int64_t* positions;   // (size,)
+  const int64_t* directions;  // (size,)
+  const uint8_t* mask;        // (size, slots so far and of this block): may attend
+};
+
+// The best words of every slot, (rows, block size, words).
+struct Words {
+  int words = 0;
+  std::vector<float> logprobs;
+  std::vector<int32_t> ids;
+};
+
+// Words that a sentence may use, in rising order; the others have no probability. Empty: all words.
+// A place for shortlists: the output layer asks it sentence by sentence, never for a whole batch.
+using AllowedWords = std::vector<int32_t>;
+
+// Memory that one search leaves to the next.
+struct DecoderBuffers {
+  Workspace work;
+  Memory memory;
+  std::vector<Buffer<float>> cache;  // of each layer, (entries, entry_stride)
+};
+
+class Decoder {
+ public:
+  // One row for each sentence of the memory in `buffers`, and nothing generated yet.
+  Decoder(const Network& network, DecoderBuffers& buffers);
+  // The same for sentences `first` to `last` of it.
+  Decoder(const Network& network, DecoderBuffers& buffers, int first, int last);
+
+  int rows() const { return static_cast<int>(sentences_.size()); }
+  int slots() const { return slots_; }
+  int sentence(int row) const { return sentences_[row]; }
+
+  // Feed a block, tokens (rows, size), and find the best `words` words of each slot.
+  void step(const int32_t* tokens, const Block& block, int words, Words* best);
+  // Feed a block, and find the logprobs of `targets` (rows, size) in its slots.
+  void force(const int32_t* tokens, const Block& block, const int32_t* targets, float* logprobs);
+  // Go on with `rows`, indices of present ones.
+  void select(const std::vector<int>& rows);
+
+ private:
+  void advance(const int32_t* tokens, const Block& block);
+  void embed(const int32_t* tokens, const Block& block);
+  void find_entries(const Block& block);
+  void attend_past(Layers& layers, int layer, int block_size);
+  void attend_source(Layers& layers, int layer, int block_size);
+  // Logits of all words, chunk by chunk: `take(row, logits, count, first id)`.
+  template <typename Take>
+  void each_chunk(const PackedMatrix& output, int rows, Take take);
+
+  const Network& network_;
+  DecoderBuffers& buffers_;
+  std::vector<int> sentences_;        // of each row
+  int slots_ = 0;
+  std::vector<int32_t> path_;         // (rows, slots_): a row's entries
+  std::vector<int32_t> next_path_;
+  int32_t entries_ = 0;               // in use, of all rows that ever were
+  std::vector<int> visible_;          // of the present block, slot by slot
+  std::vector<int> visible_first_;    // (block size + 1,)
+  std::vector<int32_t> attended_;     // entries that each row and slot attends to
+};
+
+}  // namespace bothends

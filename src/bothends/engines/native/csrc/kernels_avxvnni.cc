@@ -1,0 +1,39 @@
+// Kernels for AVX-VNNI, the 256-bit VNNI of processors without AVX-512.
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels.h"
+#include "target.h"
+
+namespace bothends {
+
+BEGIN_TARGET("avx2,fma,avxvnni")
+namespace avx_vnni {
+
+#include "vector_avx2.inl"
+
+#include "row_operations.inl"
+
+inline __m256i add_products(__m256i sums, __m256i row, __m256i weights) {
+  return _mm256_dpbusd_avx_epi32(sums, row, weights);
+}
+
+#include "products_256.inl"
+
+}  // namespace avx_vnni
+END_TARGET
+
+const Kernels kAvxVnniKernels = {
+    "avx-vnni",         avx_vnni::kPanel,        avx_vnni::product,
+    avx_vnni::quantise, avx_vnni::quantise_relu, avx_vnni::normalise,
+    avx_vnni::activate, avx_vnni::embed,         avx_vnni::attend,
+    avx_vnni::scan_words};
+
+}  // namespace bothends
+
+#endif
