@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bothends.engines.onnx.engine import GRAPH_VERSION
 from bothends.engines.onnx.graph import GraphWriter
+from bothends.engines.onnx.metadata import GRAPH_VERSION
 from bothends.engines.onnx.network import NetworkWriter
 from bothends.engines.onnx.products import FloatProducts, Int8Products, Products
 from bothends.engines.registry import Precision

@@ -11,12 +11,13 @@ each slot, as small NumPy arrays. The arrays below are shaped by
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bothends.order import Block, IntArray
+from bothends.order import Block, GenerationOrder, IntArray
+from bothends.text.vocabulary import SpecialTokens
 
 FloatArray = NDArray[np.floating]
 
@@ -68,4 +69,39 @@ class Engine(Protocol[State]):
         `tokens` `(S, T)` are the decoder's inputs, i.e. the targets shifted by a block; `block` is
         the whole target.
         """
+        ...
+
+
+class Finding(NamedTuple):
+    """A hypothesis as an engine's own search found it."""
+
+    tokens: list[int]  # generation order, without the end symbol
+    logprob: float
+    finished: bool  # False: cut at the length limit
+
+
+class Searched(NamedTuple):
+    """What a whole search found, and where its seconds went."""
+
+    pools: list[list[Finding]]  # of each sentence, in the order in which they were found
+    encoder: float
+    decoder: float
+    search: float
+    steps: int
+
+
+@runtime_checkable
+class WholeSearch(Protocol):
+    """An engine that searches by itself, without Python between its steps."""
+
+    def search(
+        self,
+        source: IntArray,
+        order: GenerationOrder,
+        special: SpecialTokens,
+        beam: int,
+        min_length: int,
+        limits: IntArray,
+    ) -> Searched:
+        """All that `beam_search` finds for sources `(S, N)` of at most `limits` `(S,)` tokens."""
         ...

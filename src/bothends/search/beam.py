@@ -10,6 +10,7 @@ on small NumPy arrays, all sentences and rows at once. Line numbers in comments 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple, TypeVar
@@ -134,7 +135,7 @@ def beam_search(
     state = engine.encode(source)
     live = _Live(  # line 1
         sentences=np.arange(len(source)),
-        limits=_limits(len(source), options, max_lengths),
+        limits=sentence_limits(len(source), options, max_lengths),
         logprobs=np.zeros((len(source), 1)),
         history=np.full((len(source), 1, size), special.start),
     )
@@ -259,24 +260,42 @@ class _Finished:
             self._add(live.sentences[i], kept, live.logprobs[i, row], finished=False)
 
     def _add(self, sentence: int, history: IntArray, logprob: float, *, finished: bool) -> None:
-        tokens = self.order.inverse(history[self.order.block_size :].tolist())
-        score = self.options.score(float(logprob), len(tokens))
-        steps = self.order.steps(len(tokens))
-        self.pools[sentence].append(Hypothesis(tokens, float(logprob), score, steps, finished))
+        generated = history[self.order.block_size :].tolist()
+        self.pools[sentence].append(
+            make_hypothesis(generated, float(logprob), finished, self.order, self.options)
+        )
 
     def has_enough(self, sentences: IntArray) -> BoolArray:
         return np.array([len(self.pools[i]) >= self.options.beam for i in sentences])
 
     def best(self) -> list[list[Hypothesis]]:
         """The best of each sentence by score; of equals, the one found first."""
-        if not all(self.pools):
-            raise BothendsError(
-                "the model gives no word a probability: its weights are damaged, or training "
-                "ended in NaN; use another checkpoint, or export the model again"
-            )
-        return [
-            sorted(pool, key=lambda one: -one.score)[: self.options.n_best] for pool in self.pools
-        ]
+        return best_of_pools(self.pools, self.options)
+
+
+def make_hypothesis(
+    generated: list[int],
+    logprob: float,
+    finished: bool,
+    order: GenerationOrder,
+    options: SearchOptions,
+) -> Hypothesis:
+    """The hypothesis of tokens in generation order."""
+    tokens = order.inverse(generated)
+    score = options.score(logprob, len(tokens))
+    return Hypothesis(tokens, logprob, score, order.steps(len(tokens)), finished)
+
+
+def best_of_pools(
+    pools: Sequence[Sequence[Hypothesis]], options: SearchOptions
+) -> list[list[Hypothesis]]:
+    """The best of each sentence by score; of equals, the one found first."""
+    if not all(pools):
+        raise BothendsError(
+            "the model gives no word a probability: its weights are damaged, or training "
+            "ended in NaN; use another checkpoint, or export the model again"
+        )
+    return [sorted(pool, key=lambda one: -one.score)[: options.n_best] for pool in pools]
 
 
 def _rank(logprobs: DoubleArray) -> IntArray:
@@ -284,7 +303,10 @@ def _rank(logprobs: DoubleArray) -> IntArray:
     return (-logprobs).argsort(axis=1, kind="stable")
 
 
-def _limits(sentences: int, options: SearchOptions, max_lengths: IntArray | None) -> IntArray:
+def sentence_limits(
+    sentences: int, options: SearchOptions, max_lengths: IntArray | None
+) -> IntArray:
+    """The most tokens that a target of each sentence may have."""
     if max_lengths is None:
         return np.full(sentences, options.max_length)
     if max_lengths.shape != (sentences,) or max_lengths.min() < 0:

@@ -1,0 +1,31 @@
+"""The native engine: an int8 network and the whole search in compiled code (C++ in `csrc/`).
+
+It is optional: an installation without a C++ compiler has none, and ONNX Runtime serves.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+
+@cache
+def extension() -> Any | None:
+    """The compiled module, or None where it was not built or cannot be loaded."""
+    try:
+        return import_module("bothends.engines.native._native")
+    except ImportError:
+        return None
+
+
+def is_built() -> bool:
+    return extension() is not None
+
+
+def describe() -> str:
+    """One line for `bothends --version`."""
+    compiled = extension()
+    if compiled is None:
+        return "native engine: not built (no C++ compiler at installation); ONNX Runtime serves"
+    return f"native engine: built, instruction sets {', '.join(compiled.instruction_sets())}"

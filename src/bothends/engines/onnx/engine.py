@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bothends.engines.onnx.binding import Binding, StepArrays, is_out_of_memory
 from bothends.engines.onnx.memory import Float32Array, Pool, SourceMemory
+from bothends.engines.onnx.metadata import check_metadata, check_same_export
 from bothends.engines.onnx.state import EVERYTHING, OnnxState, additive
 from bothends.engines.protocol import FloatArray, TopK
 from bothends.errors import BothendsError
@@ -23,8 +24,6 @@ from bothends.model.directory import CONFIG, DECODER, ENCODER, Description, read
 from bothends.model.sinusoid import sinusoid
 from bothends.order import Block, GenerationOrder, IntArray, Scalar
 
-#: Version of the graphs' inputs and outputs; graphs of another version are refused.
-GRAPH_VERSION = 1
 #: Slots whose logits are held at once in `force`, or one sentence, if that is longer: 128 MB for
 #: 32,000 words.
 FORCED_SLOTS = 1024
@@ -57,11 +56,7 @@ class OnnxEngine:
             _load_session(Path(directory) / file, description, threads)
             for file in (ENCODER, DECODER)
         )
-        if _metadata(encoder)["weights"] != _metadata(decoder)["weights"]:
-            raise BothendsError(
-                f"{directory}: {ENCODER} and {DECODER} were exported from different weights; "
-                f"`bothends export {directory}` writes them anew"
-            )
+        check_same_export(Path(directory), _metadata(encoder), _metadata(decoder))
         return cls(description.model, description.order, encoder, decoder)
 
     @property
@@ -219,17 +214,7 @@ def _load_session(path: Path, description: Description, threads: int) -> Any:
         if is_out_of_memory(error):
             raise MemoryError(f"{path} cannot be loaded") from None
         raise BothendsError(f"{path}: damaged, not an exported graph ({error})") from None
-    found = _metadata(session)
-    again = f"`bothends export {path.parent}` writes it anew"
-    if found.get("graph_version") != str(GRAPH_VERSION):
-        raise BothendsError(
-            f"{path}: graph version {found.get('graph_version', 'unknown')}, but this bothends "
-            f"runs {GRAPH_VERSION}; {again}"
-        )
-    # Dropout is not in the graph, and may have been changed since.
-    model = description.model.model_dump_json(exclude={"dropout"})
-    if found.get("order") != str(description.order) or found.get("model") != model:
-        raise BothendsError(f"{path}: exported from another model than {CONFIG} says; {again}")
+    check_metadata(path, _metadata(session), description)
     return session
 
 

@@ -296,6 +296,9 @@ PYBIND11_MODULE(_native, module) {
   py::register_exception<DamagedFile>(module, "DamagedFile", PyExc_ValueError);
   module.def("instruction_sets", &available_instruction_sets,
              "Names of the instruction sets that this processor has, slowest first.");
+  module.def(
+      "read_metadata", [](const std::string& path) { return WeightFile(path).metadata(); },
+      "What an exported graph says of itself.");
   py::class_<State>(module, "State")
       .def("step", &State::step)
       .def("select", &State::select)
@@ -305,10 +308,6 @@ PYBIND11_MODULE(_native, module) {
            py::arg("encoder"), py::arg("decoder"), py::arg("configuration"),
            py::arg("instruction_set"))
       .def_property_readonly("kernels", [](const Engine& self) { return self.network.kernels.name; })
-      .def_property_readonly("encoder_metadata",
-                             [](const Engine& self) { return self.network.encoder_metadata(); })
-      .def_property_readonly("decoder_metadata",
-                             [](const Engine& self) { return self.network.decoder_metadata(); })
       .def("encode",
            [](std::shared_ptr<Engine> self, const Integers& source, int64_t pad) {
              const SourceBatch batch =

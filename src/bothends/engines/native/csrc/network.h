@@ -83,9 +83,6 @@ class Network {
   // The sinusoid of a position, `width` floats; `scratch` is written to if the table has none.
   const float* encoding(int64_t position, float* scratch) const;
 
-  const std::map<std::string, std::string>& encoder_metadata() const { return encoder_file_->metadata(); }
-  const std::map<std::string, std::string>& decoder_metadata() const { return decoder_file_->metadata(); }
-
  private:
   class Loader;
   void write_encoding(int64_t position, float* out) const;

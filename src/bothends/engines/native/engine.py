@@ -1,0 +1,218 @@
+"""The native engine behind the engine protocol, and its search that needs no Python between steps.
+
+It reads the weights straight out of `encoder.onnx` and `decoder.onnx`, so one export serves both
+runtimes, and computes what those graphs compute: the same integers, float32 elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from math import lcm
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bothends.engines.native import extension
+from bothends.engines.onnx.metadata import check_metadata, check_same_export
+from bothends.engines.protocol import Finding, FloatArray, Searched, TopK
+from bothends.errors import BothendsError, UsageError, nearest
+from bothends.model.config import ModelConfig
+from bothends.model.directory import DECODER, ENCODER, Description, read_description
+from bothends.order import Block, BoolArray, GenerationOrder, IntArray
+from bothends.text.vocabulary import SpecialTokens
+
+#: What may force an instruction set; otherwise the processor's best is used.
+INSTRUCTION_SET = "BOTHENDS_ISA"
+INSTRUCTION_SETS = ("portable", "avx2", "vnni", "amx")
+#: Slots whose logprobs are computed together in `force`, or one sentence, if that is longer.
+FORCED_SLOTS = 512
+
+
+class NativeEngine:
+    """Runs an int8 model on the CPU. Implements `Engine` and `WholeSearch`; thread-safe."""
+
+    def __init__(self, config: ModelConfig, order: GenerationOrder, compiled: Any) -> None:
+        self.config = config
+        self.order = order
+        self._compiled = compiled
+
+    @classmethod
+    def load(cls, directory: Path, instruction_set: str | None = None) -> NativeEngine:
+        """The exported int8 model in `directory`; `BOTHENDS_ISA` names an instruction set too."""
+        module = extension()
+        if module is None:
+            raise BothendsError(
+                "the native engine is not built: install a C++ compiler and bothends again, "
+                "or use onnx"
+            )
+        chosen = instruction_set or os.environ.get(INSTRUCTION_SET) or ""
+        _check_instruction_set(chosen, module.instruction_sets())
+        description = read_description(directory)
+        paths = [Path(directory) / name for name in (ENCODER, DECODER)]
+        for path in paths:
+            if not path.is_file():
+                raise BothendsError(
+                    f"{directory}: {path.name} is missing; `bothends export {directory}` writes it"
+                )
+        _check_files(module, paths, description)
+        try:
+            compiled = module.Engine(*map(str, paths), _shape(description), chosen)
+        except ValueError as error:
+            raise BothendsError(f"{error}; `bothends export {directory}` writes it anew") from None
+        return cls(description.model, description.order, compiled)
+
+    @property
+    def precision(self) -> str:
+        return "int8"
+
+    @property
+    def kernels(self) -> str:
+        """The kernels in use, such as `avx512-vnni`."""
+        name: str = self._compiled.kernels
+        return name
+
+    def encode(self, source: IntArray) -> Any:
+        with _refusing_bad_arrays():
+            return self._compiled.encode(source, self.config.special.pad)
+
+    def step(self, state: Any, tokens: IntArray, block: Block, k: int) -> TopK:
+        with _refusing_bad_arrays():
+            return TopK(*state.step(tokens, block.positions, block.directions, block.mask, k))
+
+    def select(self, state: Any, rows: IntArray) -> Any:
+        with _refusing_bad_arrays():
+            state.select(rows.ravel())
+        return state
+
+    def force(self, state: Any, tokens: IntArray, block: Block, targets: IntArray) -> FloatArray:
+        with _refusing_bad_arrays():
+            logprobs: FloatArray = state.force(
+                tokens, block.positions, block.directions, block.mask, targets, FORCED_SLOTS
+            )
+        return logprobs
+
+    def search(
+        self,
+        source: IntArray,
+        order: GenerationOrder,
+        special: SpecialTokens,
+        beam: int,
+        min_length: int,
+        limits: IntArray,
+    ) -> Searched:
+        """A whole beam search in one call, which holds no lock of Python."""
+        # A power of two, so that a few tables serve all limits
+        blocks = 1 << (int(limits.max()) // order.block_size).bit_length()
+        tables = order_tables(order, blocks)
+        with _refusing_bad_arrays():
+            pools, encoder, decoder, search, steps = self._compiled.search(
+                source,
+                order.block_size,
+                *tables,
+                beam=beam,
+                min_length=min_length,
+                limits=limits,
+                start=special.start,
+                end=special.end,
+                pad=special.pad,
+            )
+        return Searched(
+            [[Finding(*found) for found in pool] for pool in pools],
+            encoder,
+            decoder,
+            search,
+            steps,
+        )
+
+
+class OrderTables(NamedTuple):
+    """An order as the compiled search takes it.
+
+    A mask repeats: whether a slot may attend to another depends on their places within a period,
+    and on whether both are in the same one.
+    """
+
+    positions: IntArray  # (slots,)
+    directions: IntArray  # (slots,)
+    same: BoolArray  # (period, period)
+    earlier: BoolArray  # (period, period), for slots of an earlier period
+
+
+@lru_cache(maxsize=256)
+def order_tables(order: GenerationOrder, blocks: int) -> OrderTables:
+    """The tables of an order for that many blocks. Shared: not to be written to."""
+    slots = blocks * order.block_size
+    period = lcm(order.block_size, order.directions)
+    mask = order.mask(2 * period)
+    return OrderTables(
+        order.positions(slots),
+        order.direction_ids(slots),
+        mask[:period, :period],
+        mask[period:, :period],
+    )
+
+
+class _refusing_bad_arrays:  # noqa: N801  (reads as a phrase; a class, because it is quicker)
+    """Turns an array that the compiled code refuses into an error of ours."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, ValueError):
+            raise UsageError(f"native engine: {error}") from None
+
+
+def _check_instruction_set(chosen: str, available: list[str]) -> None:
+    if not chosen or chosen in available:
+        return
+    if chosen not in INSTRUCTION_SETS:
+        raise UsageError(
+            f"{INSTRUCTION_SET}: unknown instruction set {chosen!r}; "
+            + nearest(chosen, INSTRUCTION_SETS)
+        )
+    raise BothendsError(
+        f"{INSTRUCTION_SET}: this processor has no {chosen}, only {', '.join(available)}"
+    )
+
+
+def _check_files(module: Any, paths: list[Path], description: Description) -> None:
+    """The files must be of one export, in int8, of the model that is described."""
+    found: list[Mapping[str, str]] = []
+    for path in paths:
+        try:
+            found.append(module.read_metadata(str(path)))
+        except ValueError as error:
+            raise BothendsError(f"{path}: {error}") from None
+        check_metadata(path, found[-1], description)
+        if found[-1].get("precision") != "int8":
+            raise BothendsError(
+                f"{path}: exported in {found[-1].get('precision')}, and the native engine runs "
+                "int8; use onnx, or export it again with --precision int8"
+            )
+    check_same_export(paths[0].parent, *found)
+
+
+def _shape(description: Description) -> dict[str, Any]:
+    """The network's shape as the compiled code takes it."""
+    config, order = description.model, description.order
+    return dict(
+        source_words=config.vocabulary_size,
+        target_words=config.target_size,
+        encoder_layers=config.encoder_layers,
+        decoder_layers=config.decoder_layers,
+        width=config.width,
+        heads=config.heads,
+        feed_forward=config.feed_forward,
+        direction_embeddings=order.directions if order.uses_direction_embedding else 0,
+        activation=config.activation,
+        pre_norm=config.norm == "pre",
+        share_embeddings=config.share_embeddings,
+        tie_output=config.tie_output,
+        embedding_scale=config.embedding_scale,
+        output_bias=config.output_bias,
+        halves=config.sinusoid == "halves",
+    )
