@@ -69,7 +69,7 @@ class Check:
 
 
 def checks(seed: int = 7) -> list[Check]:
-    """500 lines with numbers, and 200 of other kinds; always the same."""
+    """500 lines with numbers and 165 of other kinds, always the same."""
     draw = random.Random(seed)
 
     def made(syllables: int) -> str:
