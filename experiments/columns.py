@@ -12,8 +12,8 @@ from statistics import mean
 from typing import Any
 
 from bothends.text.vocabulary import SpecialTokens
+from model_files import Setting
 from results import Result, compare, load_result, load_speed, load_training_speed
-from steps import Setting
 from table_file import Data, Row, Table
 
 NOT_RUN = "not run"

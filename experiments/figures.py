@@ -12,8 +12,8 @@ from bothends.evaluation.analyses.agreement import Result as Accuracies
 from bothends.evaluation.analyses.agreement import draw_agreement
 from bothends.evaluation.bench.plots import COLOURS, MARKERS, load_pyplot
 from columns import Line
+from model_files import Setting
 from results import Result
-from steps import Setting
 from table_file import Data, Table
 
 #: How metrics that stand for quality are written.

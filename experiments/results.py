@@ -27,6 +27,7 @@ from bothends.order import GenerationOrder
 from bothends.text.pairs import read_lines
 from bothends.training.recipe import Recipe
 from bothends.training.run import differences
+from model_files import SETTINGS, Setting, agreement_of
 from result_file import (
     RESULT,
     read_references,
@@ -35,7 +36,7 @@ from result_file import (
     result_files,
 )
 from speed import lengths_of, report_of, timed_models
-from steps import SETTINGS, Setting, agreement_of, is_done
+from steps import is_done
 from table_file import RUNS, Model, Table, Task, tasks_of
 
 KEPT = Path("experiments/results")

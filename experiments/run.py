@@ -19,9 +19,10 @@ from collections.abc import Sequence
 
 from bothends.errors import BothendsError
 from jobs import Processes, catch_signals, run_jobs
+from model_files import updates_done
 from results import load_result
 from speed import measure_speed
-from steps import agreement_jobs, is_done, jobs_for, updates_done
+from steps import agreement_jobs, is_done, jobs_for
 from table_file import Model, Table, load_tables, text_folder
 
 

@@ -1,17 +1,8 @@
-"""From a model of a table to its stored result, step by step, as `make` would.
+"""From a model of a table to its stored result, stage by stage.
 
-A step is done if what it makes is there and not older than what it is made from; so a stopped
-reproduction goes on where it was, and a model that is trained on has its results made anew. What a
-step makes gets its name when it is complete.
-
-    runs/NAME/                    the run directory of `bothends train`
-        averaged/                 the average of its last checkpoints
-        float32/, int8/           exported models
-        test/float32-beam4.txt    translations of the test set, and .json: their scores
-        test/scores.jsonl         forced scores of the references
-        agreement.json            accuracy on contrastive pairs, where a table shows it
-        result.json               all figures, each with its signature, and what they come from;
-                                  translations and scores are beside it (`result_file.py`)
+A stage is done if its record says that it was made from what is there now (`bothends.jobs.stages`);
+so a stopped reproduction goes on where it was, and a model that is trained on has its results made
+anew. What a stage makes gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -19,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,46 +19,31 @@ from typing import Any
 from bothends.data.shards import MANIFEST
 from bothends.errors import BothendsError
 from bothends.evaluation.bench.machine import this_machine
+from bothends.jobs.stages import Stage, StageGraph
 from bothends.model.directory import CONFIG
 from bothends.search.scoring import ForcedScore
 from bothends.text.pairs import read_lines
 from bothends.training.run import RunDirectory, differences
 from jobs import Job, Shell
+from model_files import (
+    AVERAGED,
+    DATA_RECORDS,
+    PRECISIONS,
+    PROGRESS,
+    RECORDS,
+    SETTINGS,
+    SIDES,
+    Setting,
+    agreement_of,
+    digests_of,
+    newest_checkpoint,
+    scores_of,
+    scores_of_references,
+    stages_of,
+    updates_done,
+)
 from result_file import RESULT, read_summary, write_result
 from table_file import Agreement, Model, Table, text_folder
-
-#: Checkpoints that are averaged.
-AVERAGED = 5
-#: The file of a checkpoint that says how far the training is.
-PROGRESS = "training.json"
-PRECISIONS = ("float32", "int8")
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One way to translate the test set."""
-
-    precision: str
-    beam: int
-    deduplicated: bool = False
-
-    @property
-    def name(self) -> str:
-        return f"{self.precision}-beam{self.beam}{'-dedup' if self.deduplicated else ''}"
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether tables show differences between models in this setting."""
-        return self.precision == "float32" and not self.deduplicated
-
-
-SETTINGS = (
-    Setting("float32", 4),
-    Setting("float32", 1),
-    Setting("float32", 4, deduplicated=True),
-    Setting("int8", 4),
-    Setting("int8", 1),
-)
 
 
 def jobs_for(models: list[Model], changes: Sequence[str] = ()) -> list[Job]:
@@ -107,54 +82,94 @@ def _add(model: Model, changes: Sequence[str], jobs: dict[str, Job]) -> None:
 
 def prepare_corpus(model: Model, shell: Shell) -> None:
     """The corpus of the task's recipe."""
-    if not (model.raw_corpus / MANIFEST).exists():
+
+    def prepare() -> None:
         shell.say("preparing it")
-        text_folder()  # complains if there is none
         shell.run(model.task.prepare)
+
+    stage = _raw_corpus(model)
+    _ensure_corpus(stage, StageGraph([stage], DATA_RECORDS), prepare)
 
 
 def distil_corpus(model: Model, shell: Shell) -> None:
     """What the teacher writes for the training text, as a corpus."""
     corpus, task, teacher = model.corpus, model.task, model.teacher
-    if (corpus / MANIFEST).exists():
+
+    def distil() -> None:
+        written = corpus.with_name(f"{corpus.name}-text")
+        shell.say(f"{teacher.name} writes it")
+        shell.bothends(
+            "distill", "--teacher", teacher.run / "int8", "--processes", 1,
+            "--source", task.file("train", "source"), "--output", written,
+        )  # fmt: skip
+        shell.bothends(
+            "prepare", "--vocabulary", teacher.run / "averaged", "--output", corpus,
+            "--source", written / "train.source", "--target", written / "train.target",
+            "--valid-source", task.file("valid", "source"),
+            "--valid-target", task.file("valid", "target"),
+            *task.prepare_distilled,
+        )  # fmt: skip
+
+    settings = {"options": list(task.prepare_distilled)}
+    raw = _raw_corpus(model)
+    stage = Stage(corpus.name, corpus, MANIFEST, settings, (raw.name, "int8"))
+    _ensure_corpus(stage, StageGraph([raw, *stages_of(teacher), stage], DATA_RECORDS), distil)
+
+
+def _raw_corpus(model: Model) -> Stage:
+    task, corpus = model.task, model.raw_corpus
+    texts = [task.file(split, side) for split in ("train", "valid") for side in SIDES]
+    settings = {"command": list(task.prepare), "text": digests_of(texts)}
+    return Stage(corpus.name, corpus, MANIFEST, settings)
+
+
+def _ensure_corpus(stage: Stage, graph: StageGraph, make: Callable[[], None]) -> None:
+    """Make a corpus that is not there. One that was made from something else is an error:
+
+    models have learned from it.
+    """
+    if stage.is_complete:
+        if graph.state(stage) == "found":
+            graph.adopt(stage)
         return
-    written = corpus.with_name(f"{corpus.name}-text")
-    shell.say(f"{teacher.name} writes it")
-    shell.bothends(
-        "distill", "--teacher", teacher.run / "int8", "--processes", 1,
-        "--source", task.file("train", "source"), "--output", written,
-    )  # fmt: skip
-    shell.bothends(
-        "prepare", "--vocabulary", teacher.run / "averaged", "--output", corpus,
-        "--source", written / "train.source", "--target", written / "train.target",
-        "--valid-source", task.file("valid", "source"),
-        "--valid-target", task.file("valid", "target"),
-        *task.prepare_distilled,
-    )  # fmt: skip
+    graph.adopt(stage)  # before it exists: whatever has its name has its record
+    make()
 
 
 def make_model(model: Model, changes: Sequence[str], shell: Shell) -> None:
     """Train, average, export, translate, score; then gather the figures."""
     run = model.run
+    # Outputs without records are older than records are.
+    adopt = is_done(model)
     if not is_trained(model):
         shell.say("training")
         shell.bothends("train", model.task.recipe, *model.overrides(), *changes)
-    averaged = run / "averaged"
-    _make_model_directory(
-        averaged,
-        newest_checkpoint(run) / PROGRESS,
-        lambda output: shell.bothends("average", run, "--last", AVERAGED, "--output", output),
-    )
+    stages = {stage.name: stage for stage in stages_of(model)}
+    graph = StageGraph(list(stages.values()), run / RECORDS)
+
+    def average(output: Path) -> None:
+        shell.bothends("average", run, "--last", AVERAGED, "--output", output)
+
+    graph.ensure(stages["average"], average, adopt)
     for precision in PRECISIONS:
         export = partial(
-            shell.bothends, "export", averaged, "--precision", precision, "--no-check", "--output"
+            shell.bothends,
+            *("export", run / "averaged", "--precision", precision, "--no-check", "--output"),
         )
-        _make_model_directory(run / precision, averaged / CONFIG, export)
-    files = [_translate(model, setting, shell) for setting in SETTINGS]
-    files.append(_score(model, shell))
-    if not _is_fresh(run / RESULT, *files):
+        graph.ensure(stages[precision], export, adopt)
+    for setting in SETTINGS:
+        graph.ensure(stages[setting.name], partial(_translate, model, setting, shell), adopt)
+    graph.ensure(stages["scores"], partial(_score, model, shell), adopt)
+
+    def store(_: Path) -> None:
         write_result(run, gather(model))
         shell.say(f"done: {run / RESULT}")
+
+    # Gathered from the files themselves: one that was made again may be signed by another version.
+    files = [stages[name].output for name in (*(each.name for each in SETTINGS), "scores")]
+    settings = {"files": digests_of(files)}
+    result = Stage("result", run / RESULT, None, settings, ("train",), resumable=True)
+    StageGraph([stages["train"], result], run / RECORDS).ensure(result, store)
 
 
 def is_trained(model: Model) -> bool:
@@ -178,22 +193,12 @@ def is_done(model: Model) -> bool:
     )
 
 
-def updates_done(run: Path) -> int:
-    """Updates after which the run has its newest checkpoint."""
-    checkpoints = sorted((run / "checkpoints").glob("update-*"))
-    return int(checkpoints[-1].name.removeprefix("update-")) if checkpoints else 0
-
-
-def newest_checkpoint(run: Path) -> Path:
-    return run / "checkpoints" / f"update-{updates_done(run):08}"
-
-
 def gather(model: Model) -> dict[str, Any]:
     """Everything that is known of a finished model, each figure with its signature."""
     evaluations: list[dict[str, Any]] = []
     signatures: dict[str, str] = {}
     for setting in SETTINGS:
-        found = json.loads(_scores_of(model, setting).read_bytes())
+        found = json.loads(scores_of(model, setting).read_bytes())
         evaluations.append(
             {
                 **asdict(setting),
@@ -210,7 +215,7 @@ def gather(model: Model) -> dict[str, Any]:
     recipe = RunDirectory(model.run).recipe()
     progress = json.loads((newest_checkpoint(model.run) / PROGRESS).read_bytes())
     described = json.loads((model.run / "averaged" / CONFIG).read_bytes())["provenance"]
-    scores = [_forced_score(line) for line in read_lines(_scores_of_references(model))]
+    scores = [_forced_score(line) for line in read_lines(scores_of_references(model))]
     return {
         "name": model.name,
         "order": model.order,
@@ -230,7 +235,7 @@ def gather(model: Model) -> dict[str, Any]:
         "recipe": recipe.dump(),
         # So that others can compare with it, and need nothing else.
         "translations": {
-            setting.name: list(read_lines(_scores_of(model, setting).with_suffix(".txt")))
+            setting.name: list(read_lines(scores_of(model, setting).with_suffix(".txt")))
             for setting in SETTINGS
             if setting.is_compared
         },
@@ -263,42 +268,32 @@ def sign(model: Model, setting: Setting) -> str:
     return "|".join(f"{name}:{value}" for name, value in facts.items())
 
 
-def _translate(model: Model, setting: Setting, shell: Shell) -> Path:
-    """Translate the test set and score it; the file with the scores."""
+def _translate(model: Model, setting: Setting, shell: Shell, output: Path) -> None:
+    """Translate the test set, and write its scores to `output`."""
     task, exported = model.task, model.run / setting.precision
-    scores = _scores_of(model, setting)
-    lines = scores.with_suffix(".txt")
-
-    def evaluate(output: Path) -> None:
-        shell.say(f"translating, {setting.name}")
-        shell.bothends(
-            "evaluate", "--model", exported, "--beam", setting.beam, "--threads", 1,
-            *["--dedup"] * setting.deduplicated,
-            "--source", task.file("test", "source"), "--reference", task.file("test", "target"),
-            "--metrics", task.metrics, "--tokenizer", task.tokenizer,
-            "--output", _partial(lines), "--json", output,
-        )  # fmt: skip
-        os.replace(_partial(lines), lines)
-        found = json.loads(output.read_bytes())
-        output.write_text(json.dumps({**found, "signature": sign(model, setting)}))
-
-    _make_file(scores, exported / CONFIG, evaluate)
-    return scores
+    lines = scores_of(model, setting).with_suffix(".txt")
+    partial_lines = lines.with_name(f".{lines.name}.partial")
+    shell.say(f"translating, {setting.name}")
+    shell.bothends(
+        "evaluate", "--model", exported, "--beam", setting.beam, "--threads", 1,
+        *["--dedup"] * setting.deduplicated,
+        "--source", task.file("test", "source"), "--reference", task.file("test", "target"),
+        "--metrics", task.metrics, "--tokenizer", task.tokenizer,
+        "--output", partial_lines, "--json", output,
+    )  # fmt: skip
+    os.replace(partial_lines, lines)
+    found = json.loads(output.read_bytes())
+    output.write_text(json.dumps({**found, "signature": sign(model, setting)}))
 
 
-def _score(model: Model, shell: Shell) -> Path:
+def _score(model: Model, shell: Shell, output: Path) -> None:
     """The log probabilities of the references, from which perplexity and PMI follow."""
-    task, exported, scores = model.task, model.run / "float32", _scores_of_references(model)
-
-    def score(output: Path) -> None:
-        shell.bothends(
-            "score", "--model", exported, "--json", "--threads", 1,
-            "--source", task.file("test", "source"), "--target", task.file("test", "target"),
-            output=output,
-        )  # fmt: skip
-
-    _make_file(scores, exported / CONFIG, score)
-    return scores
+    task, exported = model.task, model.run / "float32"
+    shell.bothends(
+        "score", "--model", exported, "--json", "--threads", 1,
+        "--source", task.file("test", "source"), "--target", task.file("test", "target"),
+        output=output,
+    )  # fmt: skip
 
 
 def agreement_jobs(tables: Sequence[Table], models: Sequence[Model]) -> list[Job]:
@@ -316,56 +311,19 @@ def agreement_jobs(tables: Sequence[Table], models: Sequence[Model]) -> list[Job
     ]
 
 
-def agreement_of(model: Model) -> Path:
-    return model.run / "agreement.json"
-
-
 def _agree(model: Model, pairs: Agreement, shell: Shell) -> None:
     """How often the right verb is more probable than the wrong one, by distance."""
     exported, folder = model.run / "float32", text_folder()
+    texts = [folder / name for name in (pairs.source, pairs.correct, pairs.incorrect)]
+    settings = {"text": digests_of(texts)}
+    stage = Stage("agreement", agreement_of(model), None, settings, ("float32",))
 
     def agree(output: Path) -> None:
         shell.say("contrastive pairs")
+        source, correct, incorrect = texts
         shell.bothends(
             "agreement", "--model", exported, "--threads", 1, "--json", output,
-            "--source", folder / pairs.source,
-            "--correct", folder / pairs.correct, "--incorrect", folder / pairs.incorrect,
+            "--source", source, "--correct", correct, "--incorrect", incorrect,
         )  # fmt: skip
 
-    _make_file(agreement_of(model), exported / CONFIG, agree)
-
-
-def _scores_of_references(model: Model) -> Path:
-    return model.run / "test" / "scores.jsonl"
-
-
-def _scores_of(model: Model, setting: Setting) -> Path:
-    return model.run / "test" / f"{setting.name}.json"
-
-
-def _make_model_directory(target: Path, source: Path, make: Callable[[Path], None]) -> None:
-    """A model whose description is not older than `source`, or a new one, under its final name."""
-    if _is_fresh(target / CONFIG, source):
-        return
-    new = _partial(target)
-    shutil.rmtree(new, ignore_errors=True)
-    make(new)
-    shutil.rmtree(target, ignore_errors=True)
-    os.rename(new, target)
-
-
-def _make_file(target: Path, source: Path, make: Callable[[Path], None]) -> None:
-    if not _is_fresh(target, source):
-        target.parent.mkdir(exist_ok=True)
-        make(_partial(target))
-        os.replace(_partial(target), target)
-
-
-def _is_fresh(target: Path, *sources: Path) -> bool:
-    if not target.exists():
-        return False
-    return target.stat().st_mtime >= max(source.stat().st_mtime for source in sources)
-
-
-def _partial(target: Path) -> Path:
-    return target.with_name(f".{target.name}.partial")
+    StageGraph([*stages_of(model), stage], model.run / RECORDS).ensure(stage, agree)

@@ -96,7 +96,7 @@ def test_torchruns_errors_become_a_status(monkeypatch: pytest.MonkeyPatch) -> No
         raise errors.pop(0)
 
     monkeypatch.setattr("torch.distributed.run.main", fail)
-    monkeypatch.setattr(process, "_end_with_parent", lambda: None)
+    monkeypatch.setattr(process, "end_with_parent", lambda number: None)
     monkeypatch.delenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", raising=False)
     for status in (2, 130):
         with pytest.raises(SystemExit) as leaving:

@@ -32,12 +32,25 @@ from training_data import TINY
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 sys.path.insert(0, str(EXPERIMENTS))
-columns, figures, jobs, result_file, results, run, speed, steps, table_file, tables = map(
+(
+    columns,
+    figures,
+    jobs,
+    model_files,
+    result_file,
+    results,
+    run,
+    speed,
+    steps,
+    table_file,
+    tables,
+) = map(
     import_module,
     [
         "columns",
         "figures",
         "jobs",
+        "model_files",
         "result_file",
         "results",
         "run",
@@ -217,7 +230,7 @@ def test_contrastive_pairs_are_for_tables_that_show_them(folder: Path) -> None:
     job.work(shell)
     job.work(shell)
     assert shell.commands == ["agreement"]
-    (system,) = json.loads(steps.agreement_of(shown.models()[0]).read_bytes())["systems"]
+    (system,) = json.loads(model_files.agreement_of(shown.models()[0]).read_bytes())["systems"]
     assert system["name"]
     assert not steps.agreement_jobs([table_file.load_table(write_table(rows))], shown.models())
 
@@ -389,7 +402,7 @@ def test_a_stopped_reproduction_goes_on(folder: Path) -> None:
     command = [sys.executable, str(EXPERIMENTS / "run.py"), "tables/toy.yaml", "--rows", "ends"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        wait_for(lambda: steps.updates_done(model.run) or process.poll() is not None)
+        wait_for(lambda: model_files.updates_done(model.run) or process.poll() is not None)
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=120)
     finally:
@@ -398,7 +411,7 @@ def test_a_stopped_reproduction_goes_on(folder: Path) -> None:
     assert "goes on from here" in errors
     with open("runs/.tiny-2x1.lock", "rb") as lock:  # the training has left
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    updates = steps.updates_done(model.run)
+    updates = model_files.updates_done(model.run)
     assert updates > 0
     write_recipe(updates=updates + 6)
     (model,) = load(("ends",))
@@ -430,7 +443,7 @@ def pretend(model: Any, wrong: int = 0, logprob: float = -1.0, precision: str = 
     (run / "recipe.yaml").write_text(yaml.safe_dump(model.recipe().dump()))
     metric = {"score": bleu, "interval": {"low": bleu - 1, "high": bleu + 1}}
     evaluations = []
-    for setting in steps.SETTINGS:
+    for setting in model_files.SETTINGS:
         figure = {**metric, "score": bleu - (setting.beam == 1)}
         settings = {name: getattr(setting, name) for name in ("precision", "beam", "deduplicated")}
         metrics = {"bleu": figure, "otem": metric}
@@ -680,7 +693,7 @@ def test_a_model_that_was_trained_on_is_not_done(folder: Path) -> None:
     (model,) = load(("plain",))
     make([model])
     assert steps.is_done(model)
-    last = steps.newest_checkpoint(model.run)
+    last = model_files.newest_checkpoint(model.run)
     last.rename(last.with_name("update-00000007"))
     assert not steps.is_done(model)
 
@@ -806,7 +819,7 @@ def test_a_page_shows_lengths_and_agreement(folder: Path) -> None:
     results.load_result.cache_clear()
     pairs = make_pairs("abcd", "abcd", "abcd", [1, 1, 7, 7])
     judged = tally("model", "1x1", pairs, [True, True, True, False])
-    steps.agreement_of(plain).write_text(json.dumps(report([judged], guessed=True)))
+    model_files.agreement_of(plain).write_text(json.dumps(report([judged], guessed=True)))
     cell = {"score": 30.0, "interval": {"low": 20, "high": 40}, "milliseconds": 9.0, "speedup": 1.0}
     bins = [
         {"shortest": 2, "longest": longest, "sentences": 3, "cells": [cell, {**cell, "speedup": 2}]}

@@ -10,10 +10,9 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 from collections.abc import Sequence
-from multiprocessing.connection import wait
 
+from bothends.jobs.lifetime import end_with_parent
 from bothends.training.interruption import Interruption
 
 #: Seconds between two looks at whether a signal is to be passed on.
@@ -41,7 +40,7 @@ def run_command(arguments: Sequence[str], processes: int = 1) -> int:
 
 
 def _command(arguments: list[str], processes: int) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent(signal.SIGTERM)
     if processes == 1:
         from bothends.cli import run
 
@@ -58,10 +57,3 @@ def _command(arguments: list[str], processes: int) -> None:
         sys.exit(error.get_first_failure()[1].exitcode)
     except SignalException as error:
         sys.exit(128 + error.sigval)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os.kill(os.getpid(), signal.SIGTERM)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
@@ -15,6 +14,8 @@ from typing import Any
 from bothends.chain.recipe import ChainRecipe, Corpus, Splicing, Student, Training
 from bothends.data.shards import MANIFEST
 from bothends.errors import UsageError, nearest
+from bothends.jobs.digests import file_digest
+from bothends.jobs.stages import Stage
 from bothends.model.directory import CONFIG
 from bothends.training.recipe import Recipe
 from bothends.training.recipe_file import load_recipe
@@ -26,30 +27,24 @@ SPLICED_TEXT = "train.source"
 #: The corpora that students learn from: translations of the text, and of text spliced from it.
 DISTILLED, SPLICED = "distilled", "spliced"
 
-#: Settings of a training recipe that do not change what is learned.
-_HARMLESS = ("threads", "device", "precision", "log_every", "tensorboard", "run")
+#: Settings of a training recipe that do not affect what is learned.
+_OPERATIONAL = ("threads", "device", "precision", "log_every", "tensorboard", "run")
 
 
-@dataclass(frozen=True)
-class Stage:
-    """A command with its output."""
+@dataclass(frozen=True, kw_only=True)
+class CommandStage(Stage):
+    """A stage that a command of this tool makes."""
 
-    name: str
     #: arguments of `bothends` that write to a directory
     arguments: Callable[[Path], list[str]]
-    output: Path
-    #: what is in the output when it is complete
-    proof: str
-    #: all that decides what the output is, besides the outputs of other stages
-    settings: Mapping[str, Any]
-    #: names of the stages whose outputs it reads
-    needs: tuple[str, ...] = ()
-    #: the command goes on by itself where it was interrupted; others begin again
-    resumes: bool = False
+    #: arguments that affect speed alone: they may differ from run to run
+    speed_arguments: tuple[str, ...] = ()
     #: more than one: the command is run by torchrun
     processes: int = 1
-    #: arguments that change nothing but speed
-    harmless: tuple[str, ...] = ()
+
+    def arguments_for(self, output: Path) -> list[str]:
+        """All arguments, with another output than the final one."""
+        return [*self.arguments(output), *self.speed_arguments]
 
     @property
     def command(self) -> str:
@@ -57,10 +52,10 @@ class Stage:
         program = "bothends"
         if self.processes > 1:
             program = f"torchrun --standalone --nproc-per-node {self.processes} -m bothends"
-        return f"{program} {shlex.join([*self.arguments(self.output), *self.harmless])}"
+        return f"{program} {shlex.join(self.arguments_for(self.output))}"
 
 
-def stages_of(chain: ChainRecipe, place: Path) -> list[Stage]:
+def stages_of(chain: ChainRecipe, place: Path) -> list[CommandStage]:
     """All stages in the order in which they run; `place` is where training recipes are."""
     for name in chain.students:
         taken = name in ("teacher", DISTILLED, SPLICED)
@@ -87,7 +82,7 @@ def stages_of(chain: ChainRecipe, place: Path) -> list[Stage]:
     return stages
 
 
-def _stages(chain: ChainRecipe, place: Path) -> Iterator[Stage]:
+def _stages(chain: ChainRecipe, place: Path) -> Iterator[CommandStage]:
     directory = chain.directory
     teacher = _recipe(chain.teacher, place, {"run": str(directory / "teacher")})
     prepared = teacher.recipe.data.prepared[0].path
@@ -133,7 +128,7 @@ def _recipe(training: Training, place: Path, given: Mapping[str, Any]) -> _Train
     return _TrainingRecipe(load_recipe(path, overrides), (str(path), *overrides))
 
 
-def _splice(chain: ChainRecipe, splicing: Splicing) -> Stage:
+def _splice(chain: ChainRecipe, splicing: Splicing) -> CommandStage:
     options = {
         "source": chain.corpus.source,
         # What is measured later must stay unseen.
@@ -141,12 +136,12 @@ def _splice(chain: ChainRecipe, splicing: Splicing) -> Stage:
         **splicing.model_dump(),
     }
     texts = (*chain.corpus.source, *chain.corpus.valid_source, chain.evaluation.source)
-    return Stage(
-        "splice",
-        lambda output: ["splice", *_flags({**options, "output": output / SPLICED_TEXT})],
-        chain.directory / "spliced",
-        SPLICED_TEXT,
-        {**_plain(options, chain.directory), "text": _checksums(texts)},
+    return CommandStage(
+        name="splice",
+        arguments=lambda output: ["splice", *_flags({**options, "output": output / SPLICED_TEXT})],
+        output=chain.directory / "spliced",
+        completion_marker=SPLICED_TEXT,
+        settings={**_plain(options, chain.directory), "text": _checksums(texts)},
     )
 
 
@@ -156,21 +151,22 @@ def _distill(
     source: tuple[Path, ...],
     corpus: str,
     needs: tuple[str, ...] = (),
-) -> Iterator[Stage]:
+) -> Iterator[CommandStage]:
     """Let the teacher translate, and prepare that as the corpus `NAME-prepared`."""
     directory = chain.directory
     averaged, exported = directory / "teacher-averaged", directory / "teacher-exported"
     distilled = directory / ("distilled" if corpus == DISTILLED else f"{corpus}-distilled")
     options = {**chain.distill.model_dump(), "source": source}
-    yield Stage(
-        name,
-        lambda output: ["distill", *_flags({"teacher": exported, **options, "output": output})],
-        distilled,
-        MANIFEST,
-        {**_plain(options, directory), "text": _checksums(() if needs else source)},
-        ("teacher-export", *needs),
-        resumes=True,
-        harmless=("--processes", str(chain.processes)),
+    flags = {"teacher": exported, **options}
+    yield CommandStage(
+        name=name,
+        arguments=lambda output: ["distill", *_flags({**flags, "output": output})],
+        output=distilled,
+        completion_marker=MANIFEST,
+        settings={**_plain(options, directory), "text": _checksums(() if needs else source)},
+        needs=("teacher-export", *needs),
+        resumable=True,
+        speed_arguments=("--processes", str(chain.processes)),
     )
     text = chain.corpus.model_copy(
         update={
@@ -204,7 +200,7 @@ def _train(
     training: Training,
     recipe: _TrainingRecipe,
     needs: tuple[str, ...],
-) -> Iterator[Stage]:
+) -> Iterator[CommandStage]:
     """Train, average, export."""
     run = recipe.recipe.run
     assert run is not None  # `load_recipe` names one
@@ -221,37 +217,40 @@ def _train(
             f"{every} give fewer; set checkpoints.every"
         )
     averaged, exported = (chain.directory / f"{name}-{what}" for what in ("averaged", "exported"))
-    settings = {key: value for key, value in recipe.recipe.dump().items() if key not in _HARMLESS}
-    yield Stage(
-        f"{name}-train",
-        lambda _: ["train", *recipe.arguments],
-        run,
-        "checkpoints",
-        settings,
-        needs,
-        resumes=True,
+    settings = {
+        key: value for key, value in recipe.recipe.dump().items() if key not in _OPERATIONAL
+    }
+    yield CommandStage(
+        name=f"{name}-train",
+        arguments=lambda _: ["train", *recipe.arguments],
+        output=run,
+        completion_marker="checkpoints",
+        settings=settings,
+        needs=needs,
+        resumable=True,
         processes=chain.processes,
     )
     average = {"last": training.average}
-    yield Stage(
-        f"{name}-average",
-        lambda output: ["average", str(run), *_flags({**average, "output": output})],
-        averaged,
-        CONFIG,
-        average,
-        (f"{name}-train",),
+    yield CommandStage(
+        name=f"{name}-average",
+        arguments=lambda output: ["average", str(run), *_flags({**average, "output": output})],
+        output=averaged,
+        completion_marker=CONFIG,
+        settings=average,
+        needs=(f"{name}-train",),
     )
     export = {"precision": training.precision}
     sample = {}
     if training.precision != "float32":  # what a lower precision costs is measured on text
         sample = {"sample": chain.evaluation.source, "reference": chain.evaluation.reference}
-    yield Stage(
-        f"{name}-export",
-        lambda output: ["export", str(averaged), *_flags({**export, **sample, "output": output})],
-        exported,
-        CONFIG,
-        export,
-        (f"{name}-average",),
+    flags = {**export, **sample}
+    yield CommandStage(
+        name=f"{name}-export",
+        arguments=lambda output: ["export", str(averaged), *_flags({**flags, "output": output})],
+        output=exported,
+        completion_marker=CONFIG,
+        settings=export,
+        needs=(f"{name}-average",),
     )
 
 
@@ -262,22 +261,22 @@ def _prepare(
     output: Path,
     vocabulary: Path | None = None,
     needs: tuple[str, ...] = (),
-) -> Stage:
+) -> CommandStage:
     options = {**corpus.model_dump(), "vocabulary": vocabulary}
     # What another stage makes is told by that stage's record.
     given = () if needs else (*corpus.source, *corpus.target)
     texts = (*given, *corpus.valid_source, *corpus.valid_target)
-    return Stage(
-        name,
-        lambda output: ["prepare", *_flags({**options, "output": output})],
-        output,
-        MANIFEST,
-        {**_plain(options, directory), "text": _checksums(texts)},
-        needs,
+    return CommandStage(
+        name=name,
+        arguments=lambda output: ["prepare", *_flags({**options, "output": output})],
+        output=output,
+        completion_marker=MANIFEST,
+        settings={**_plain(options, directory), "text": _checksums(texts)},
+        needs=needs,
     )
 
 
-def _evaluate(chain: ChainRecipe, names: list[str], beam: int) -> Stage:
+def _evaluate(chain: ChainRecipe, names: list[str], beam: int) -> CommandStage:
     models = [chain.directory / f"{name}-exported" for name in names]
     options = {
         "model": models,
@@ -290,16 +289,16 @@ def _evaluate(chain: ChainRecipe, names: list[str], beam: int) -> Stage:
         files = {"output": [output / f"{name}.txt" for name in names], "json": output / EVALUATION}
         return ["evaluate", *_flags({**options, **files})]
 
-    return Stage(
-        f"evaluate-beam-{beam}",
-        arguments,
-        chain.directory / f"evaluation-beam-{beam}",
-        EVALUATION,
-        {
+    return CommandStage(
+        name=f"evaluate-beam-{beam}",
+        arguments=arguments,
+        output=chain.directory / f"evaluation-beam-{beam}",
+        completion_marker=EVALUATION,
+        settings={
             **_plain(options, chain.directory),
             "text": _checksums((chain.evaluation.source, chain.evaluation.reference)),
         },
-        tuple(f"{name}-export" for name in names),
+        needs=tuple(f"{name}-export" for name in names),
     )
 
 
@@ -326,17 +325,7 @@ def _plain(options: Mapping[str, Any], directory: Path) -> dict[str, Any]:
 
 def _checksums(texts: Iterable[Path]) -> list[str | None]:
     """Of files from outside the chain, which may have been edited since; None: no such file yet."""
-    checksums: list[str | None] = []
-    for path in texts:
-        if not path.is_file():
-            checksums.append(None)
-            continue
-        digest = hashlib.sha256()
-        with open(path, "rb") as file:
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
-        checksums.append(digest.hexdigest())
-    return checksums
+    return [file_digest(path) if path.is_file() else None for path in texts]
 
 
 def _dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

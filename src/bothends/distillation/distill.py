@@ -10,8 +10,9 @@ from pathlib import Path
 from bothends.distillation.corpus_directory import DistilledCorpus, Manifest
 from bothends.distillation.filters import PairFilters
 from bothends.distillation.job import SHARD_LINES, Job, Teacher, describe_job, read_shards
-from bothends.distillation.workers import Assignment, Shard, translate_shards
+from bothends.distillation.workers import Shard, TranslateShards
 from bothends.errors import BothendsError, UsageError
+from bothends.jobs.pool import pool_of
 from bothends.progress import progress
 
 
@@ -111,9 +112,9 @@ def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> None
             if number in missing:
                 yield Shard(number, lines)
 
-    assignment = Assignment(options.teacher, job, corpus.shards)
+    work = TranslateShards(options.teacher, job, corpus.shards)
     with progress("distill", "sentences", total) as advance:
-        for lines_done in translate_shards(assignment, shards(), processes):
+        for lines_done in pool_of(processes).run(work, shards()):
             advance(lines_done)
 
 

@@ -99,7 +99,9 @@ class Glossary:
             source = words if words in self.terms else words.lower()
             target = self.terms.get(source)
             if target is not None:
-                found.append(TermMatch(match.start(), match.end(), source, _cased(words, source, target)))
+                found.append(
+                    TermMatch(match.start(), match.end(), source, _cased(words, source, target))
+                )
         return found
 
 

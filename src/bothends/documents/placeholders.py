@@ -29,9 +29,7 @@ class PlaceholderStyle:
     def _pattern(self) -> re.Pattern[str]:
         # Models put spaces inside and change the case of letters; neither makes it another name.
         # Not inside a word or a longer number: X1 is not in MAX12.
-        before, after = (
-            r"\s?".join(map(re.escape, text)) for text in (self.before, self.after)
-        )
+        before, after = (r"\s?".join(map(re.escape, text)) for text in (self.before, self.after))
         parts = [r"(?<![^\W_])(?<!\d[.,])", before, r"\s?" if before else "", r"(\d+)"]
         parts += [r"\s?" if after else "", after, r"(?![^\W_])(?![.,]\d)"]
         return re.compile("".join(parts), re.IGNORECASE)
@@ -50,7 +48,9 @@ class PlaceholderStyle:
             index = index_of.get(int(match[1]) - self.first) if len(match[1]) < 9 else None
             if index is not None:
                 found.append((match.start(), match.end(), index))
-        return found if sorted(index for _, _, index in found) == list(range(len(numbers))) else None
+        return (
+            found if sorted(index for _, _, index in found) == list(range(len(numbers))) else None
+        )
 
 
 #: X1, X2: words of most vocabularies, with a number that tells them apart

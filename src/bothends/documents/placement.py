@@ -109,8 +109,10 @@ def _gaps(
     gaps = []
     start = low
     for index in range(low, high + 1):
-        if index == high or taken[index - low] or (
-            target[index].thing is not None and index not in own
+        if (
+            index == high
+            or taken[index - low]
+            or (target[index].thing is not None and index not in own)
         ):
             gaps.append((start, index))
             start = index + 1

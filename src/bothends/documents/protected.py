@@ -80,7 +80,9 @@ def check_kinds(kinds: Collection[str]) -> frozenset[str]:
     """These kinds, if there are such."""
     for kind in kinds:
         if kind not in KINDS:
-            raise UsageError(f"no kind of protected span is called {kind!r}: {nearest(kind, KINDS)}")
+            raise UsageError(
+                f"no kind of protected span is called {kind!r}: {nearest(kind, KINDS)}"
+            )
     return frozenset(kinds)
 
 
@@ -89,5 +91,7 @@ def _pattern(kinds: frozenset[str]) -> re.Pattern[str]:
     # The one group inside a kind is the run of backticks, named so that lastgroup is the kind.
     chosen = {name: pattern for name, pattern in KINDS.items() if name in check_kinds(kinds)}
     if "code" in chosen:
-        chosen["code"] = chosen["code"].replace("(`+)", "(?P<ticks>`+)").replace(r"\1", "(?P=ticks)")
+        chosen["code"] = (
+            chosen["code"].replace("(`+)", "(?P<ticks>`+)").replace(r"\1", "(?P=ticks)")
+        )
     return re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in chosen.items()))

@@ -80,6 +80,5 @@ def _flow(text: str) -> Flow:
 def _write(pieces: list[Piece]) -> str:
     """A translator's text cannot end a cue: it holds no empty line, and no arrow of times."""
     return "".join(
-        re.sub(r"-->", "→", piece.text) if isinstance(piece, New) else piece.raw
-        for piece in pieces
+        re.sub(r"-->", "→", piece.text) if isinstance(piece, New) else piece.raw for piece in pieces
     )

@@ -13,8 +13,6 @@ from math import lcm
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from bothends.engines.native import extension
 from bothends.engines.onnx.metadata import check_metadata, check_same_export
 from bothends.engines.protocol import Finding, FloatArray, Searched, TopK

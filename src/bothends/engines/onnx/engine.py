@@ -20,7 +20,7 @@ from bothends.engines.onnx.state import EVERYTHING, OnnxState, additive
 from bothends.engines.protocol import FloatArray, TopK
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
-from bothends.model.directory import CONFIG, DECODER, ENCODER, Description, read_description
+from bothends.model.directory import DECODER, ENCODER, Description, read_description
 from bothends.model.sinusoid import sinusoid
 from bothends.order import Block, GenerationOrder, IntArray, Scalar
 

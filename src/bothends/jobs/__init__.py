@@ -1,0 +1,5 @@
+"""Work in pieces: stages that know what they were made from, and a pool of workers.
+
+`stages` decides what is up to date, by digests; chains and experiments build on it. `pool` hands
+tasks to workers, in this process or in others; distillation builds on that.
+"""

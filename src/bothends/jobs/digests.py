@@ -1,0 +1,22 @@
+"""SHA-256 of files and of settings: two that are equal have the same content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, which may be larger than memory."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def settings_digest(content: Any) -> str:
+    """The SHA-256 of something that JSON can hold; the order of keys does not matter."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

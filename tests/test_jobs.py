@@ -1,0 +1,171 @@
+"""`bothends.jobs`: what is up to date, by digests; tasks that a pool of workers shares."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from bothends.errors import BothendsError, UsageError
+from bothends.jobs.digests import file_digest, settings_digest
+from bothends.jobs.pool import InThisProcess, ProcessPool, pool_of
+from bothends.jobs.stages import Stage, StageGraph, StaleOutputError
+
+
+@pytest.fixture
+def stages(tmp_path: Path) -> list[Stage]:
+    """A directory, and a file that is made from it."""
+    return [
+        Stage("flour", tmp_path / "flour", "sack", {"grain": "rye"}),
+        Stage("bread", tmp_path / "bread", None, {"minutes": 50}, ("flour",)),
+    ]
+
+
+def graph_of(stages: list[Stage]) -> StageGraph:
+    return StageGraph(stages, stages[0].output.with_name("records"))
+
+
+def make_all(stages: list[Stage], adopt: bool = False) -> list[str]:
+    """Make what is not up to date; the names of what was made."""
+    graph, made = graph_of(stages), []
+
+    def make(stage: Stage, path: Path) -> None:
+        made.append(stage.name)
+        (path / (stage.completion_marker or "")).write_text(stage.name)
+
+    for stage in stages:
+        graph.ensure(stage, lambda path, stage=stage: make(stage, path), adopt)  # type: ignore[misc]
+        assert graph.state(stage) == "done"
+    return made
+
+
+def test_what_is_up_to_date_is_not_made_again(stages: list[Stage]) -> None:
+    assert make_all(stages) == ["flour", "bread"]
+    assert make_all(stages) == []
+    # Times of files do not matter: a copy has other ones.
+    os.utime(stages[0].output / "sack")
+    assert make_all(stages) == []
+    stages[1].output.unlink()
+    assert make_all(stages) == ["bread"]
+
+
+def test_a_change_is_noticed_in_all_that_follows(stages: list[Stage]) -> None:
+    make_all(stages)
+    flour, bread = stages
+    assert make_all([flour, replace(bread, settings={"minutes": 60})]) == ["bread"]
+    wheat = [replace(flour, settings={"grain": "wheat"}), bread]
+    with pytest.raises(StaleOutputError, match="flour: made with another grain than now"):
+        graph_of(wheat).state(wheat[0])
+    with pytest.raises(StaleOutputError, match="bread: made from another output of flour"):
+        graph_of(wheat).state(bread)
+    assert make_all(wheat) == ["flour", "bread"]
+
+
+def test_an_output_without_a_record_is_adopted_on_request(stages: list[Stage]) -> None:
+    stages[0].output.mkdir()
+    (stages[0].output / "sack").touch()
+    stages[1].output.touch()
+    assert [graph_of(stages).state(stage) for stage in stages] == ["found", "found"]
+    assert make_all(stages, adopt=True) == []
+    for record in stages[0].output.with_name("records").iterdir():
+        record.unlink()
+    assert make_all(stages) == ["flour", "bread"]
+
+
+class Killed(BaseException):
+    """Ends a run at once: nothing in the code handles it."""
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace", "rename"])
+def test_an_old_output_is_never_taken_for_a_new_one(
+    stages: list[Stage], function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_all(stages)
+    changed = [replace(stages[0], settings={"grain": "oats"}), stages[1]]
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, function, kill)
+        with pytest.raises(Killed):
+            make_all(changed)
+    assert make_all(changed) == ["flour", "bread"]
+
+
+def test_a_failure_leaves_what_was_there(stages: list[Stage]) -> None:
+    make_all(stages)
+    graph = graph_of([stages[0], replace(stages[1], settings={})])
+    with pytest.raises(BothendsError, match="burnt"), graph.making(stages[1]):
+        raise BothendsError("burnt")
+    assert stages[1].output.read_text() == "bread"
+    assert make_all(stages) == []
+
+
+def test_digests_are_of_content(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert file_digest(tmp_path / "empty").startswith("e3b0c44298fc1c14")
+    assert settings_digest({"a": 1, "b": [2]}) == settings_digest({"b": [2], "a": 1})
+    assert settings_digest({"a": 1}) != settings_digest({"a": "1"})
+
+
+@dataclass(frozen=True)
+class Square:
+    """Work that needs nothing loaded; a few tasks are special."""
+
+    def start(self) -> Callable[[int], int]:
+        def square(task: int) -> int:
+            if task == 13:
+                raise BothendsError("13 is unlucky")
+            if task == 99:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if task == 50:
+                time.sleep(600)
+            return task * task
+
+        return square
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_every_task_is_done_once(processes: int) -> None:
+    assert sorted(pool_of(processes).run(Square(), range(10))) == [n * n for n in range(10)]
+    assert list(pool_of(processes).run(Square(), [])) == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_error_of_a_worker_is_raised_here(processes: int) -> None:
+    with pytest.raises(BothendsError, match="13 is unlucky"):
+        list(pool_of(processes).run(Square(), [1, 2, 13, 4]))
+
+
+def test_a_killed_worker_is_an_error_and_the_others_are_ended() -> None:
+    started = time.monotonic()
+    with pytest.raises(BothendsError, match="a worker process ended with status -9"):
+        list(ProcessPool(2).run(Square(), [50, 99]))  # the first would take ten minutes
+    assert time.monotonic() - started < 120
+
+
+def test_tasks_are_asked_for_when_somebody_is_free() -> None:
+    asked: list[int] = []
+
+    def tasks() -> Iterator[int]:
+        for number in range(100):
+            asked.append(number)
+            yield number
+
+    for pool, ahead in ((InThisProcess(), 1), (ProcessPool(2), 2)):
+        asked.clear()
+        results = pool.run(Square(), tasks())
+        next(results)
+        assert len(asked) <= ahead
+        results.close()  # type: ignore[attr-defined]
+
+
+def test_a_pool_has_a_worker() -> None:
+    with pytest.raises(UsageError, match="processes must be at least 1, but are 0"):
+        pool_of(0)
