@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -118,7 +119,8 @@ def test_digests_are_of_content(tmp_path: Path) -> None:
 class Square:
     """Work that needs nothing loaded; a few tasks are special."""
 
-    def start(self) -> Callable[[int], int]:
+    @contextmanager
+    def start(self) -> Iterator[Callable[[int], int]]:
         def square(task: int) -> int:
             if task == 13:
                 raise BothendsError("13 is unlucky")
@@ -128,7 +130,7 @@ class Square:
                 time.sleep(600)
             return task * task
 
-        return square
+        yield square
 
 
 @pytest.mark.parametrize("processes", [1, 3])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,8 @@ class TranslateShards:
     #: where shards are written
     directory: Path
 
-    def start(self) -> Callable[[Shard], int]:
+    @contextmanager
+    def start(self) -> Iterator[Callable[[Shard], int]]:
         translator = self.teacher.load()
 
         def translate(shard: Shard) -> int:
@@ -35,4 +37,4 @@ class TranslateShards:
             write_shard(self.directory, self.job, shard.number, shard.lines, records)
             return len(shard.lines)
 
-        return translate
+        yield translate

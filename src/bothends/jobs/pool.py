@@ -1,7 +1,7 @@
 """A pool of workers behind a small protocol: tasks in, results out as they are finished.
 
 Work is a value that can be sent to another process; there, `start` loads what all tasks need, a
-model for example, and gives the function that does one task. A worker holds one task at a time and
+model for example, and gives the function that does one task. A worker holds one task at a time, and
 the pool asks for the next one when a worker is free. So memory does not grow with the number of
 tasks, and a slow worker keeps nobody waiting but at the very end.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -28,7 +30,7 @@ _Result = TypeVar("_Result", covariant=True)
 class Work(Protocol[_Task, _Result]):
     """What workers do. It is pickled, and so are tasks and results."""
 
-    def start(self) -> Callable[[_Task], _Result]:
+    def start(self) -> AbstractContextManager[Callable[[_Task], _Result]]:
         """Load what all tasks need; the function that does one task."""
         ...
 
@@ -48,9 +50,9 @@ class InThisProcess:
     """The pool of one: tasks are done here, one after the other."""
 
     def run(self, work: Work[Task, Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        do = work.start()
-        for task in tasks:
-            yield do(task)
+        with work.start() as do:
+            for task in tasks:
+                yield do(task)
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class ProcessPool:
     """Workers on this machine, a process each."""
 
     processes: int
+    #: how often a task is handed out if the worker that has it is killed
+    attempts: int = 1
 
     def __post_init__(self) -> None:
         if self.processes < 1:
@@ -65,79 +69,126 @@ class ProcessPool:
 
     def run(self, work: Work[Task, Result], tasks: Iterable[Task]) -> Iterator[Result]:
         remaining = iter(tasks)
-        workers: dict[Connection, BaseProcess] = {}
+        workers: list[_Worker] = []
         try:
             for _, task in zip(range(self.processes), remaining, strict=False):
-                connection, worker = _start_worker(work)
-                workers[connection] = worker
-                _send(task, connection, worker)
-            busy = set(workers)
+                workers.append(_Worker(work, self.attempts))
+                workers[-1].send(task)
+            busy = list(workers)
             while busy:
-                for ready in wait(list(busy)):
-                    assert isinstance(ready, Connection)
-                    yield _receive(ready, workers[ready])
+                ready = wait([worker.connection for worker in busy])
+                for worker in [worker for worker in busy if worker.connection in ready]:
+                    answer = worker.receive()
+                    if answer is _AGAIN:
+                        continue
+                    yield answer
                     following = next(remaining, _NONE)
                     if following is _NONE:
-                        busy.remove(ready)
+                        busy.remove(worker)
                     else:
-                        _send(following, ready, workers[ready])
+                        worker.send(following)
+            for worker in workers:
+                worker.finish()
         finally:
             # Workers that are still busy are not needed: somebody failed, or Ctrl-C was pressed.
-            for process in workers.values():
-                process.kill()
-                process.join()
+            for worker in workers:
+                worker.end()
 
 
-def pool_of(processes: int) -> Pool:
+def pool_of(processes: int, attempts: int = 1) -> Pool:
     """A pool with this number of processes; a single one does without another process."""
-    return InThisProcess() if processes == 1 else ProcessPool(processes)
+    return InThisProcess() if processes == 1 else ProcessPool(processes, attempts)
 
 
-#: Stands for "no more tasks": None may be a task.
+#: Stand for "no more tasks" and "the task was handed out again": None may be a task or a result.
 _NONE: Any = object()
+_AGAIN: Any = object()
+#: Seconds that a worker has in order to leave.
+_GRACE = 10.0
 
 
-def _start_worker(work: Work[Any, Any]) -> tuple[Connection, BaseProcess]:
-    # Not forked: a runtime's threads do not survive that.
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    worker = context.Process(target=_serve, args=(work, theirs), daemon=True)
-    worker.start()
-    theirs.close()  # the worker has the only other end: its death is the end of the pipe
-    return ours, worker
+class _Worker:
+    """A process, the pipe to it and the task that it has; a new process if it is killed."""
 
+    connection: Connection
+    _process: BaseProcess
 
-def _send(task: object, connection: Connection, worker: BaseProcess) -> None:
-    try:
-        connection.send(task)
-    except ConnectionError:
-        _receive(connection, worker)  # the worker has gone, and may have said why
-        raise
+    def __init__(self, work: Work[Any, Any], attempts: int) -> None:
+        self._work = work
+        self._attempts = attempts
+        self._task: object = None
+        self._attempt = 0
+        self._start()
 
+    def _start(self) -> None:
+        # Not forked: a runtime's threads do not survive that.
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(self._work, theirs), daemon=True)
+        self._process.start()
+        theirs.close()  # the worker has the only other end: its death is the end of the pipe
 
-def _receive(connection: Connection, worker: BaseProcess) -> Any:
-    try:
-        answer = connection.recv()
-    except (EOFError, ConnectionError):
-        worker.join()
-        raise BothendsError(
-            f"a worker process ended with status {worker.exitcode}; if memory ran out, use fewer "
-            "--processes; the same command goes on"
-        ) from None
-    if isinstance(answer, BothendsError):
-        raise answer
-    return answer
+    def send(self, task: object) -> None:
+        self._task, self._attempt = task, 1
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        # A worker that has gone may have said why: `receive` looks for that.
+        with suppress(ConnectionError):
+            self.connection.send(self._task)
+
+    def receive(self) -> Any:
+        """The result of the task; `_AGAIN` if the worker is lost and another one has it now."""
+        try:
+            answer = self.connection.recv()
+        except (EOFError, ConnectionError):
+            self._process.join()
+            lost = f"a worker process ended with status {self._process.exitcode}"
+            if self._attempt >= self._attempts:
+                raise BothendsError(
+                    f"{lost}; if memory ran out, use fewer --processes; the same command goes on"
+                ) from None
+            self._attempt += 1
+            print(
+                f"bothends: warning: {lost}; attempt {self._attempt} of {self._attempts}",
+                file=sys.stderr,
+                flush=True,
+            )
+            self.connection.close()
+            self._start()
+            self._hand_over()
+            return _AGAIN
+        if isinstance(answer, BothendsError):
+            raise answer
+        return answer
+
+    def finish(self) -> None:
+        """Let the worker leave, as it does when no more tasks can come."""
+        self.connection.close()
+        self._process.join(_GRACE)
+
+    def end(self) -> None:
+        """End the worker; it has a moment to end what it has started."""
+        self._process.terminate()
+        self._process.join(1.0)
+        self._process.kill()
+        self._process.join()
 
 
 def _serve(work: Work[Any, Any], connection: Connection) -> None:
-    """A worker's life: one task after the other, until it is ended."""
+    """A worker's life: one task after the other, until no more can come."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which ends us
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # leaves `work` in good order
     end_with_parent()
     try:
-        do = work.start()
-        while True:
-            connection.send(do(connection.recv()))
+        with work.start() as do:
+            while True:
+                try:
+                    task = connection.recv()
+                except (EOFError, ConnectionError):
+                    break  # there are no more
+                connection.send(do(task))
     except BothendsError as error:
         connection.send(error)
-    except (EOFError, ConnectionError):
+    except ConnectionError:
         pass  # nobody is there any more
