@@ -23,8 +23,9 @@ from bothends.data.shards import PreparedCorpus
 from bothends.distillation.corpus_directory import Manifest
 from bothends.distillation.distill import Distillation, Share, distill
 from bothends.distillation.filters import PairFilters, repeated_words
-from bothends.distillation.job import Teacher, describe_job
+from bothends.distillation.job import describe_job
 from bothends.distillation.shard_file import Record, read_header, write_shard
+from bothends.distillation.teachers import ModelTeacher
 from bothends.errors import BothendsError
 from bothends.translator import Translator
 from command_line import error_line
@@ -42,7 +43,7 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Distillation:
     monkeypatch.setattr("bothends.distillation.corpus_directory.source_commit", lambda: "abc")
     source = write_lines(tmp_path / "text.source", LINES)
     return Distillation(
-        Teacher(tiny_model("1x1"), beam=2), (source,), tmp_path / "distilled", shard_lines=5
+        ModelTeacher(tiny_model("1x1"), beam=2), (source,), tmp_path / "distilled", shard_lines=5
     )
 
 
@@ -68,11 +69,21 @@ def complete(options: Distillation) -> Manifest:
     return manifest
 
 
+def teacher_of(options: Distillation) -> ModelTeacher:
+    assert isinstance(options.teacher, ModelTeacher)
+    return options.teacher
+
+
 def command(options: Distillation, *more: str) -> list[str]:
     """The same job on the command line."""
-    arguments = ["distill", "--teacher", str(options.teacher.directory), "--source"]
+    arguments = ["distill", "--teacher", options.teacher.name, "--source"]
     arguments += [*map(str, options.sources), "--output", str(options.output), "--beam"]
-    return [*arguments, str(options.teacher.beam), f"--shard-lines={options.shard_lines}", *more]
+    return [
+        *arguments,
+        str(teacher_of(options).beam),
+        f"--shard-lines={options.shard_lines}",
+        *more,
+    ]
 
 
 def test_line_n_is_the_teachers_translation_of_line_n(options: Distillation) -> None:
@@ -90,7 +101,7 @@ def test_line_n_is_the_teachers_translation_of_line_n(options: Distillation) -> 
 
 def test_the_weights_serve_as_well_as_the_graphs(options: Distillation) -> None:
     complete(options)
-    teacher = replace(options.teacher, directory=tiny_model("1x1", None), engine="torch")
+    teacher = replace(teacher_of(options), directory=tiny_model("1x1", None), engine="torch")
     torch_output = options.output.with_name("torch")
     complete(replace(options, teacher=teacher, output=torch_output))
     target = (options.output / "train.target").read_bytes()
@@ -100,7 +111,7 @@ def test_the_weights_serve_as_well_as_the_graphs(options: Distillation) -> None:
 def test_prepare_takes_what_distill_writes(options: Distillation, tmp_path: Path) -> None:
     complete(options)
     text = [f"--{side}={options.output / f'train.{side}'}" for side in ("source", "target")]
-    teacher = str(options.teacher.directory)
+    teacher = options.teacher.name
     arguments = ["prepare", *text, "--vocabulary", teacher, "--output", str(tmp_path / "prepared")]
     assert run(arguments) == 0
     report = PreparedCorpus.open(tmp_path / "prepared").manifest.reports["train"]
@@ -435,7 +446,7 @@ def test_what_filters_drop_is_counted_and_gone_from_both_sides(
 
 def test_cut_lines_are_counted(options: Distillation) -> None:
     write_lines(options.sources[0], ["ba bo da du ga gi", "ba", "ba bo da du ga gi"])
-    manifest = complete(replace(options, teacher=replace(options.teacher, max_source_length=4)))
+    manifest = complete(replace(options, teacher=replace(teacher_of(options), max_source_length=4)))
     assert manifest.counts.truncated == 2
 
 

@@ -7,23 +7,39 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.cli.options import EngineOption
+from bothends.cli.options import (
+    CommandRestartOption,
+    CommandTimeoutOption,
+    CommandWindowOption,
+    EngineOption,
+)
 
 if TYPE_CHECKING:
     from bothends.distillation.corpus_directory import Manifest
 
 
 def distill(
-    teacher: Annotated[
-        Path,
-        typer.Option(
-            "--teacher", "--model", metavar="DIR", help="The teacher's model directory, or a name."
-        ),
-    ],
     source: Annotated[
         list[Path], typer.Option(metavar="FILE...", help="Source text, plain or .gz.")
     ],
     output: Annotated[Path, typer.Option(metavar="DIR", help="The distilled corpus to write.")],
+    teacher: Annotated[
+        Path | None,
+        typer.Option(
+            "--teacher", "--model", metavar="DIR", help="The teacher's model directory, or a name."
+        ),
+    ] = None,
+    teacher_command: Annotated[
+        str | None,
+        typer.Option(metavar="CMD", help="Or a program: it writes a line for each it reads."),
+    ] = None,
+    teacher_version: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Version of the program, for the manifest."),
+    ] = None,
+    command_timeout: CommandTimeoutOption = 300.0,
+    command_window: CommandWindowOption = 256,
+    command_restart: CommandRestartOption = False,
     beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept; 1 is greedy search.")] = 4,
     length_penalty: Annotated[float, typer.Option(min=0, help="0 prefers short output.")] = 0.6,
     max_source_length: Annotated[
@@ -69,8 +85,9 @@ def distill(
     from bothends.distillation.distill import Distillation, Share
     from bothends.distillation.distill import distill as run
     from bothends.distillation.filters import PairFilters
-    from bothends.distillation.job import Teacher
+    from bothends.distillation.teachers import CommandTeacher, ModelTeacher, choose_teacher
     from bothends.errors import UsageError
+    from bothends.jobs.filter_process import ProgramOptions
     from bothends.model.bundled import find_model
     from bothends.processes import available_cores
     from bothends.records import first_problem
@@ -84,9 +101,17 @@ def distill(
         )
     except ValidationError as error:
         raise UsageError(first_problem(error)) from None
+    model = command = None
+    if teacher is not None:
+        model = ModelTeacher(find_model(teacher), engine, beam, length_penalty, max_source_length)
+    if teacher_command is not None:
+        program = ProgramOptions.parse(
+            teacher_command, command_timeout, command_window, command_restart
+        )
+        command = CommandTeacher(program, teacher_version)
     manifest = run(
         Distillation(
-            teacher=Teacher(find_model(teacher), engine, beam, length_penalty, max_source_length),
+            teacher=choose_teacher(model, command),
             sources=tuple(source),
             output=output,
             filters=filters,

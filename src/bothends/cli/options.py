@@ -26,3 +26,14 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON record 
 JsonFileOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Where a line of JSON goes.")
 ]
+
+CommandTimeoutOption = Annotated[
+    float, typer.Option(help="Seconds without an answer after which a program counts as hung.")
+]
+CommandWindowOption = Annotated[
+    int, typer.Option(min=1, help="Lines given to a program before it must answer all of them.")
+]
+CommandRestartOption = Annotated[
+    bool,
+    typer.Option("--command-restart", help="The program answers at the end of its input."),
+]

@@ -14,18 +14,17 @@ import platform
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from bothends import __version__
 from bothends.data.shards import FileRecord, RecordedFile
 from bothends.distillation.filters import PairFilters, Reason
-from bothends.distillation.job import Job, Teacher, encode_lines, read_shards
+from bothends.distillation.job import Job, encode_lines, read_shards
 from bothends.distillation.shard_file import Record, read_header, read_shard, shard_path
+from bothends.distillation.teachers import Teacher, package_versions
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
-from bothends.model.directory import read_description
 from bothends.progress import progress
 from bothends.provenance import source_commit
 from bothends.records import Strict, parse_versioned
@@ -189,15 +188,13 @@ class _TextInTheMaking:
 
 
 def _provenance(teacher: Teacher, sources: Sequence[Path]) -> dict[str, Any]:
-    packages = ["numpy", "torch" if teacher.engine == "torch" else "onnxruntime", "sentencepiece"]
     return {
-        "teacher": str(teacher.directory),
-        "teacher_description": read_description(teacher.directory).model_dump(mode="json"),
+        **teacher.provenance(),
         "sources": [str(path) for path in sources],
         "versions": {
             "bothends": __version__,
             "python": platform.python_version(),
-            **{package: version(package) for package in packages},
+            **package_versions(teacher),
         },
         "commit": source_commit(),
     }

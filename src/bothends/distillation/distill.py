@@ -9,7 +9,8 @@ from pathlib import Path
 
 from bothends.distillation.corpus_directory import DistilledCorpus, Manifest
 from bothends.distillation.filters import PairFilters
-from bothends.distillation.job import SHARD_LINES, Job, Teacher, describe_job, read_shards
+from bothends.distillation.job import SHARD_LINES, Job, describe_job, read_shards
+from bothends.distillation.teachers import Teacher
 from bothends.distillation.workers import Shard, TranslateShards
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs.pool import pool_of
@@ -60,6 +61,8 @@ class Distillation:
             raise UsageError("--shard translates a part, --merge nothing: give one of the two")
         if self.processes < 1:
             raise UsageError(f"processes must be at least 1, but are {self.processes}")
+        if self.filters.min_score is not None and not self.teacher.has_scores:
+            raise UsageError("--min-score needs log probabilities, which a program does not tell")
 
 
 def distill(options: Distillation) -> Manifest | None:
@@ -103,8 +106,9 @@ def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> None
     processes = min(options.processes, len(missing))
     total = sum(map(job.shard_size, missing))
     _say(
-        f"{options.teacher.directory} translates {total:,} of {job.lines:,} lines, "
-        f"beam {job.beam}, {processes} {'process' if processes == 1 else 'processes'}"
+        f"{options.teacher.name} translates {total:,} of {job.lines:,} lines, "
+        + (f"beam {job.beam}, " if job.beam else "")
+        + f"{processes} {'process' if processes == 1 else 'processes'}"
     )
 
     def shards() -> Iterator[Shard]:
@@ -114,7 +118,7 @@ def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> None
 
     work = TranslateShards(options.teacher, job, corpus.shards)
     with progress("distill", "sentences", total) as advance:
-        for lines_done in pool_of(processes).run(work, shards()):
+        for lines_done in pool_of(processes, options.teacher.attempts).run(work, shards()):
             advance(lines_done)
 
 

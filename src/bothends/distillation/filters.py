@@ -49,7 +49,7 @@ class PairFilters(Strict):
             "empty": lambda: not source.strip() or not record.text.strip(),
             "too_long": lambda: record.tokens > (self.max_ratio or 0) * record.source_tokens,
             "repetition": lambda: repeated_words(record.text) > repeated_words(source),
-            "low_score": lambda: record.score < (self.min_score or 0),
+            "low_score": lambda: record.score is not None and record.score < (self.min_score or 0),
         }
         return next((reason for reason in self.reasons if checks[reason]()), None)
 

@@ -8,20 +8,15 @@ the work may have the same files elsewhere.
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any, Protocol
 
 from bothends.engines.registry import EngineName
 from bothends.errors import BothendsError, UsageError
-from bothends.model.directory import DECODER, ENCODER, WEIGHTS, read_description
 from bothends.records import Strict
 from bothends.text.pairs import read_batches, read_lines
-from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
-from bothends.translation import TranslationOptions
-from bothends.translator import Translator
 
 #: Lines of a shard: half a minute of one core, more or less.
 SHARD_LINES = 2000
@@ -37,12 +32,16 @@ class SourceRecord(Strict):
 class Job(Strict):
     """Everything that a translation in a shard depends on."""
 
-    #: SHA-256 of what the teacher translates with: graphs or weights, vocabulary, description
+    #: SHA-256 of what the teacher translates with: graphs or weights, vocabulary, description; or
+    #: of a program's command and version
     teacher: str
-    engine: EngineName = "onnx"
-    beam: int = 4
-    length_penalty: float = 0.6
-    max_source_length: int = 512
+    command: str | None = None
+    version: str | None = None
+    #: of a model of ours
+    engine: EngineName | None = None
+    beam: int | None = None
+    length_penalty: float | None = None
+    max_source_length: int | None = None
     shard_lines: int = SHARD_LINES
     sources: tuple[SourceRecord, ...]
 
@@ -65,64 +64,38 @@ class Job(Strict):
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
                 if name == "teacher":
-                    return "another teacher"
+                    return self._other_teacher(other)
                 if name == "sources":
                     return "other source text"
                 return f"{name} {theirs}, not {ours}"
         return None
 
-
-@dataclass(frozen=True)
-class Teacher:
-    """Who translates, and how: all that a process needs to begin."""
-
-    directory: Path
-    engine: EngineName = "onnx"
-    beam: int = 4
-    length_penalty: float = 0.6
-    max_source_length: int = 512
-
-    @property
-    def options(self) -> TranslationOptions:
-        return TranslationOptions(
-            beam=self.beam,
-            length_penalty=self.length_penalty,
-            max_source_length=self.max_source_length,
-        )
-
-    def load(self) -> Translator:
-        """A translator on one core: how lines are batched must not depend on the machine."""
-        return Translator.load(self.directory, threads=1, engine=self.engine)
-
-    def fingerprint(self) -> str:
-        """SHA-256 of all that a translation depends on; not of where the weights come from."""
-        description = read_description(self.directory).model_dump(mode="json")
-        del description["provenance"]
-        digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
-        network = (WEIGHTS,) if self.engine == "torch" else (ENCODER, DECODER)
-        for name in (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *network):
-            path = self.directory / name
-            if path.is_file():  # what is missing is said by `load`
-                digest.update(name.encode())
-                with open(path, "rb") as file:
-                    while chunk := file.read(1 << 20):
-                        digest.update(chunk)
-        return digest.hexdigest()
+    def _other_teacher(self, other: Job) -> str:
+        if self.command is None or other.command is None:
+            return "another teacher"
+        if self.command != other.command:
+            return f"teacher command {other.command!r}, not {self.command!r}"
+        return f"teacher version {other.version!r}, not {self.version!r}"
 
 
-def describe_job(teacher: Teacher, sources: Sequence[Path], shard_lines: int = SHARD_LINES) -> Job:
+class HasSettings(Protocol):
+    """The part of a teacher that decides a job."""
+
+    def settings(self) -> Mapping[str, Any]:
+        """The fields of `Job` that are the teacher's; mistakes in them are errors now."""
+        ...
+
+
+def describe_job(
+    teacher: HasSettings, sources: Sequence[Path], shard_lines: int = SHARD_LINES
+) -> Job:
     """Read the teacher and all source text once; a mistake in the text shows now, not in hours."""
     if shard_lines < 1:
         raise UsageError(f"lines of a shard must be at least 1, but are {shard_lines}")
     if not sources:
         raise UsageError("no source text: name at least one file")
-    teacher.options  # noqa: B018  (checks them)
     job = Job(
-        teacher=teacher.fingerprint(),
-        engine=teacher.engine,
-        beam=teacher.beam,
-        length_penalty=teacher.length_penalty,
-        max_source_length=teacher.max_source_length,
+        **teacher.settings(),
         shard_lines=shard_lines,
         sources=tuple(_record(path) for path in sources),
     )

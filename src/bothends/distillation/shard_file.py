@@ -18,8 +18,6 @@ from bothends.distillation.job import Job, encode_lines
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.records import Strict, parse_versioned
-from bothends.translation import TranslationOptions
-from bothends.translator import Translator
 
 FORMAT_VERSION = 1
 
@@ -41,8 +39,9 @@ class Record:
     """The translation of one source line, and what filters ask of it."""
 
     text: str
-    #: of the tokens and the end symbol
-    logprob: float
+    #: of the tokens and the end symbol; None if the teacher does not tell
+    logprob: float | None
+    #: length of the text; in characters if the teacher does not tell its tokens
     tokens: int
     source_tokens: int
     #: False: cut at the length limit
@@ -51,40 +50,13 @@ class Record:
     truncated: bool
 
     @property
-    def score(self) -> float:
+    def score(self) -> float | None:
         """Log probability per token, the end symbol included."""
-        return self.logprob / (self.tokens + 1)
+        return None if self.logprob is None else self.logprob / (self.tokens + 1)
 
 
 def shard_path(directory: Path, number: int) -> Path:
     return directory / f"{number:06}.jsonl"
-
-
-def translate_lines(
-    translator: Translator, options: TranslationOptions, lines: Sequence[str]
-) -> list[Record]:
-    """A record for each line; lines that are the same are translated once."""
-    distinct = list(dict.fromkeys(lines))
-    translations = translator.translate(
-        distinct,
-        beam=options.beam,
-        length_penalty=options.length_penalty,
-        max_source_length=options.max_source_length,
-    )
-    lengths = map(len, translator.vocabularies.source.encode(distinct))
-    records = {
-        line: Record(
-            # A byte token can stand for NUL, which no text file should have.
-            text=translation.text.replace("\0", " "),
-            logprob=round(translation.logprob, 4),
-            tokens=len(translation.tokens),
-            source_tokens=source_tokens,
-            finished=translation.finished,
-            truncated=translation.truncated,
-        )
-        for line, translation, source_tokens in zip(distinct, translations, lengths, strict=True)
-    }
-    return [records[line] for line in lines]
 
 
 def write_shard(

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bothends.distillation.job import Job, Teacher
-from bothends.distillation.shard_file import translate_lines, write_shard
+from bothends.distillation.job import Job
+from bothends.distillation.shard_file import write_shard
+from bothends.distillation.teachers import Teacher
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,11 @@ class TranslateShards:
 
     @contextmanager
     def start(self) -> Iterator[Callable[[Shard], int]]:
-        translator = self.teacher.load()
+        with self.teacher.start() as translate_lines:
 
-        def translate(shard: Shard) -> int:
-            records = translate_lines(translator, self.teacher.options, shard.lines)
-            write_shard(self.directory, self.job, shard.number, shard.lines, records)
-            return len(shard.lines)
+            def translate(shard: Shard) -> int:
+                records = translate_lines(shard.lines)
+                write_shard(self.directory, self.job, shard.number, shard.lines, records)
+                return len(shard.lines)
 
-        yield translate
+            yield translate

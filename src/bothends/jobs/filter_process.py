@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -77,6 +78,8 @@ class FilterProcess:
         self._options = options
         self._answers: queue.Queue[bytes | None] = queue.Queue(4 * options.window + 16)
         self._last_words: deque[bytes] = deque(maxlen=3)
+        #: seconds between two answers so far
+        self._longest_wait = 0.0
         try:
             self._process = subprocess.Popen(
                 options.command,
@@ -113,9 +116,10 @@ class FilterProcess:
         self._start_writing(lines, end=False)
         answers: list[str] = []
         while len(answers) < len(lines):
-            # Once the guard is answered nothing more will come: a line is missing.
+            # Once the guard is answered nothing more should come: a line is missing.
             early = bool(answers) and answers[-1] == guard
-            answer = self._next(len(answers), len(lines), GRACE if early else None)
+            timeout = max(GRACE, 4 * self._longest_wait) if early else self._options.timeout
+            answer = self._next(len(answers), len(lines), timeout)
             if answer is None:
                 raise self.failure(f"ended {self._status()} {_after(len(answers), len(lines))}")
             answers.append(answer)
@@ -125,7 +129,8 @@ class FilterProcess:
         """A line for each of `lines`, all that the program ever writes."""
         self._start_writing(lines, end=True)
         answers: list[str] = []
-        while (answer := self._next(len(answers), len(lines))) is not None:
+        timeout = self._options.timeout
+        while (answer := self._next(len(answers), len(lines), timeout)) is not None:
             answers.append(answer)
             if len(answers) > len(lines):
                 raise self.failure(f"wrote more than one line for each of {len(lines)} lines")
@@ -163,15 +168,17 @@ class FilterProcess:
                 self._answers.get(timeout=0.1)
         self._stdin.close()
 
-    def _next(self, count: int, expected: int, timeout: float | None = None) -> str | None:
+    def _next(self, count: int, expected: int, timeout: float) -> str | None:
         """The next answer; None at the end of the program's output."""
-        timeout = min(timeout or self._options.timeout, self._options.timeout)
+        timeout = min(timeout, self._options.timeout)
+        begin = time.monotonic()
         try:
             answer = self._answers.get(timeout=timeout)
         except queue.Empty:
             raise self.failure(
                 f"no line for {timeout:g} seconds {_after(count, expected)}", count
             ) from None
+        self._longest_wait = max(self._longest_wait, time.monotonic() - begin)
         if answer is None:
             return None
         if len(answer) >= LONGEST_ANSWER:

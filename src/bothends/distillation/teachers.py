@@ -1,0 +1,225 @@
+"""Who translates the source text: a model of ours, or any program that reads and writes lines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+from bothends.distillation.shard_file import Record
+from bothends.engines.registry import EngineName
+from bothends.errors import UsageError
+from bothends.jobs.digests import settings_digest
+from bothends.jobs.filter_process import ProgramOptions
+from bothends.jobs.line_program import LineProgram
+from bothends.model.directory import DECODER, ENCODER, WEIGHTS, read_description
+from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
+from bothends.translation import TranslationOptions
+from bothends.translator import Translator
+
+#: Lines in, a record for each out.
+Translate = Callable[[Sequence[str]], list[Record]]
+
+
+class Teacher(Protocol):
+    """What a distillation asks of a teacher. It is pickled and sent to workers."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        ...
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether its records have log probabilities."""
+        ...
+
+    @property
+    def attempts(self) -> int:
+        """How often a shard is handed out if the worker that has it is killed."""
+        ...
+
+    def settings(self) -> Mapping[str, Any]:
+        """The fields of `Job` that decide its translations; mistakes in them are errors now."""
+        ...
+
+    def provenance(self) -> Mapping[str, Any]:
+        """What a reader of the manifest may want to know besides."""
+        ...
+
+    def packages(self) -> Sequence[str]:
+        """Python packages whose versions may affect its translations."""
+        ...
+
+    def start(self) -> AbstractContextManager[Translate]:
+        """Load it."""
+        ...
+
+
+@dataclass(frozen=True)
+class ModelTeacher:
+    """A model directory, and how it translates."""
+
+    directory: Path
+    engine: EngineName = "onnx"
+    beam: int = 4
+    length_penalty: float = 0.6
+    max_source_length: int = 512
+    has_scores: bool = True
+    attempts: int = 1
+
+    @property
+    def name(self) -> str:
+        return str(self.directory)
+
+    @property
+    def options(self) -> TranslationOptions:
+        return TranslationOptions(
+            beam=self.beam,
+            length_penalty=self.length_penalty,
+            max_source_length=self.max_source_length,
+        )
+
+    def settings(self) -> Mapping[str, Any]:
+        options = self.options
+        return {
+            "teacher": self.fingerprint(),
+            "engine": self.engine,
+            "beam": options.beam,
+            "length_penalty": options.length_penalty,
+            "max_source_length": options.max_source_length,
+        }
+
+    def fingerprint(self) -> str:
+        """SHA-256 of all that a translation depends on; not of where the weights come from."""
+        description = read_description(self.directory).model_dump(mode="json")
+        del description["provenance"]
+        digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
+        network = (WEIGHTS,) if self.engine == "torch" else (ENCODER, DECODER)
+        for name in (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *network):
+            path = self.directory / name
+            if path.is_file():  # what is missing is said by `start`
+                digest.update(name.encode())
+                with open(path, "rb") as file:
+                    while chunk := file.read(1 << 20):
+                        digest.update(chunk)
+        return digest.hexdigest()
+
+    def provenance(self) -> Mapping[str, Any]:
+        return {
+            "teacher": str(self.directory),
+            "teacher_description": read_description(self.directory).model_dump(mode="json"),
+        }
+
+    def packages(self) -> Sequence[str]:
+        return ("numpy", "torch" if self.engine == "torch" else "onnxruntime", "sentencepiece")
+
+    @contextmanager
+    def start(self) -> Iterator[Translate]:
+        # On one core: how lines are batched must not depend on the machine.
+        translator = Translator.load(self.directory, threads=1, engine=self.engine)
+        yield lambda lines: translate_lines(translator, self.options, lines)
+
+
+def translate_lines(
+    translator: Translator, options: TranslationOptions, lines: Sequence[str]
+) -> list[Record]:
+    """A record for each line; lines that are the same are translated once."""
+    distinct = list(dict.fromkeys(lines))
+    translations = translator.translate(
+        distinct,
+        beam=options.beam,
+        length_penalty=options.length_penalty,
+        max_source_length=options.max_source_length,
+    )
+    lengths = map(len, translator.vocabularies.source.encode(distinct))
+    records = {
+        line: Record(
+            text=_without_nul(translation.text),
+            logprob=round(translation.logprob, 4),
+            tokens=len(translation.tokens),
+            source_tokens=source_tokens,
+            finished=translation.finished,
+            truncated=translation.truncated,
+        )
+        for line, translation, source_tokens in zip(distinct, translations, lengths, strict=True)
+    }
+    return [records[line] for line in lines]
+
+
+@dataclass(frozen=True)
+class CommandTeacher:
+    """Any program that reads lines and writes one line for each.
+
+    It has no scores, and lengths are counted in characters.
+    """
+
+    program: ProgramOptions
+    #: whatever tells its translations from those of another version
+    version: str | None = None
+    has_scores: bool = False
+    attempts: int = 3
+
+    @property
+    def name(self) -> str:
+        return str(self.program)
+
+    def settings(self) -> Mapping[str, Any]:
+        identity = {"command": list(self.program.command), "version": self.version}
+        return {
+            "teacher": settings_digest(identity),
+            "command": str(self.program),
+            "version": self.version,
+        }
+
+    def provenance(self) -> Mapping[str, Any]:
+        return {"teacher": str(self.program), "teacher_version": self.version}
+
+    def packages(self) -> Sequence[str]:
+        return ()
+
+    @contextmanager
+    def start(self) -> Iterator[Translate]:
+        with LineProgram(self.program) as program:
+
+            def translate(lines: Sequence[str]) -> list[Record]:
+                distinct = list(dict.fromkeys(lines))
+                answers = dict(zip(distinct, program.translate(distinct), strict=True))
+                return [_record(line, answers[line]) for line in lines]
+
+            yield translate
+
+
+def _record(line: str, answer: str) -> Record:
+    return Record(
+        text=_without_nul(answer),
+        logprob=None,
+        tokens=len(answer),
+        source_tokens=len(line),
+        finished=True,
+        truncated=False,
+    )
+
+
+def _without_nul(text: str) -> str:
+    """A byte token can stand for NUL, which no text file should have."""
+    return text.replace("\0", " ")
+
+
+def package_versions(teacher: Teacher) -> dict[str, str]:
+    return {package: version(package) for package in teacher.packages()}
+
+
+def choose_teacher(model: ModelTeacher | None, command: CommandTeacher | None) -> Teacher:
+    """The one teacher that was given."""
+    if model is not None and command is not None:
+        raise UsageError("--teacher and --teacher-command: give one of the two")
+    teacher = model or command
+    if teacher is None:
+        raise UsageError("no teacher: give --teacher DIR or --teacher-command CMD")
+    return teacher
