@@ -251,6 +251,36 @@ def test_forced_logprobs(
     np.testing.assert_allclose(found, expected, rtol=0, atol=engine_case.tolerance)
 
 
+@pytest.mark.parametrize("order", ["1x1", "2x1", "2x2", "4x1", "2x1+independent-directions"])
+def test_a_step_can_force_as_well(
+    order: str,
+    engine_case: EngineCase,
+    make_engine: MakeEngine,
+    make_model: MakeModel,
+    random: np.random.Generator,
+) -> None:
+    """One sentence is encoded and then read by several lines of rows, as a fill does."""
+    model = make_model(order)
+    engine, size = make_engine(model), model.order.block_size
+    source = random_source(random, 2, 6, WORDS, padded=True)
+    state = engine.select(engine.encode(source), np.array([[0], [0], [1]]))
+    sentences = np.array([0, 0, 1])
+    history = np.zeros((3, 0), np.int64)
+    for number in range(3):
+        fed = random.integers(4, WORDS, (len(history), size))
+        targets = random.integers(0, WORDS, (len(history), size))
+        history = np.concatenate([history, fed], axis=1)
+        best, forced = engine.step_and_force(state, fed, model.order.block(number), 4, targets)
+        rows = np.repeat(source[sentences], len(history) // 3, axis=0)
+        expected = true_logprobs(model, rows, history)[:, -size:]
+        assert_best(best, expected, engine_case.tolerance)
+        of_targets = np.take_along_axis(expected, targets[:, :, None], axis=2)[:, :, 0]
+        np.testing.assert_allclose(forced, of_targets, rtol=0, atol=engine_case.tolerance)
+        each = len(history) // 3
+        chosen = np.arange(3)[:, None] * each + random.integers(0, each, (3, 2))
+        state, history = engine.select(state, chosen), history[chosen.ravel()]
+
+
 def test_more_slots_than_are_held_at_once_can_be_forced(
     engine_case: EngineCase,
     make_engine: MakeEngine,

@@ -58,9 +58,17 @@ class ToyEngine:
         assert not state.spent
         self.rows_stepped.append(len(tokens))
         self.words_asked.append(k)
+        return _best(self.distribution(state, tokens, block), k)
+
+    def step_and_force(
+        self, state: ToyState, tokens: IntArray, block: Block, k: int, targets: IntArray
+    ) -> tuple[TopK, FloatArray]:
+        assert not state.spent
+        self.rows_stepped.append(len(tokens))
+        self.words_asked.append(k)
         logprobs = self.distribution(state, tokens, block)
-        ids = (-logprobs).argsort(axis=-1, kind="stable")[:, :, :k]
-        return TopK(np.take_along_axis(logprobs, ids, axis=-1), ids)
+        forced = np.take_along_axis(logprobs, targets[:, :, None], axis=-1)[:, :, 0]
+        return _best(logprobs, k), forced
 
     def select(self, state: ToyState, rows: IntArray) -> ToyState:
         assert not state.spent
@@ -92,3 +100,8 @@ class ToyEngine:
         logits -= logits.max(axis=-1, keepdims=True)
         normed: FloatArray = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
         return normed
+
+
+def _best(logprobs: FloatArray, k: int) -> TopK:
+    ids = (-logprobs).argsort(axis=-1, kind="stable")[:, :, :k]
+    return TopK(np.take_along_axis(logprobs, ids, axis=-1), ids)

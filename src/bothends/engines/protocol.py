@@ -55,6 +55,12 @@ class Engine(Protocol[State]):
         """
         ...
 
+    def step_and_force(
+        self, state: State, tokens: IntArray, block: Block, k: int, targets: IntArray
+    ) -> tuple[TopK, FloatArray]:
+        """A `step` that also answers with the logprobs `(R, Z)` of given `targets` `(R, Z)`."""
+        ...
+
     def select(self, state: State, rows: IntArray) -> State:
         """The state whose rows are `rows` `(S', K')`, indices into the present rows.
 

@@ -33,15 +33,17 @@ class TorchEngine:
 
     @torch.inference_mode()
     def step(self, state: DecoderState, tokens: IntArray, block: Block, k: int) -> TopK:
-        hidden = self._hidden(state, tokens, block)
-        logits = self._logits(hidden)  # (R, Z, V)
-        if k == 1:
-            best, ids = logits.max(dim=-1, keepdim=True)
-        else:
-            best, ids = logits.topk(min(k, logits.shape[-1]), dim=-1)
-        # The softmax of k words, not of all: its denominator is a single pass over the logits.
-        logprobs = best - logits.logsumexp(dim=-1, keepdim=True)
-        return TopK(logprobs.cpu().numpy(), ids.cpu().numpy())
+        logits = self._logits(self._hidden(state, tokens, block))  # (R, Z, V)
+        return _best(logits, logits.logsumexp(dim=-1, keepdim=True), k)
+
+    @torch.inference_mode()
+    def step_and_force(
+        self, state: DecoderState, tokens: IntArray, block: Block, k: int, targets: IntArray
+    ) -> tuple[TopK, FloatArray]:
+        logits = self._logits(self._hidden(state, tokens, block))
+        total = logits.logsumexp(dim=-1, keepdim=True)
+        forced = logits.gather(-1, self._tensor(targets)[:, :, None]) - total
+        return _best(logits, total, k), forced[:, :, 0].cpu().numpy()
 
     @torch.inference_mode()
     def select(self, state: DecoderState, rows: IntArray) -> DecoderState:
@@ -75,3 +77,12 @@ class TorchEngine:
 
     def _tensor(self, array: IntArray) -> Tensor:
         return torch.as_tensor(np.ascontiguousarray(array), device=self.device)
+
+
+def _best(logits: Tensor, total: Tensor, k: int) -> TopK:
+    """The best words of each slot. The softmax of k words, not of all: `total` is its sum."""
+    if k == 1:
+        best, ids = logits.max(dim=-1, keepdim=True)
+    else:
+        best, ids = logits.topk(min(k, logits.shape[-1]), dim=-1)
+    return TopK((best - total).cpu().numpy(), ids.cpu().numpy())

@@ -81,18 +81,16 @@ class OnnxEngine:
         return self._start(memory, mask)
 
     def step(self, state: OnnxState, tokens: IntArray, block: Block, k: int) -> TopK:
-        rows, block_size = tokens.shape
+        arrays = self._run(state, tokens, block, (min(k, self.config.target_size), 0))
+        return TopK(_by_row(state, arrays.logprobs), _by_row(state, arrays.ids))
+
+    def step_and_force(
+        self, state: OnnxState, tokens: IntArray, block: Block, k: int, targets: IntArray
+    ) -> tuple[TopK, FloatArray]:
         words = min(k, self.config.target_size)
-        arrays = self._run(state, tokens, block, (words, 0))
-        split = (block_size, state.rows_each, state.sentences, words)
-
-        def by_row(best: NDArray[Scalar]) -> NDArray[Scalar]:
-            if rows == 1:  # for one row, Python's time is a good part of a small model's
-                return best[None].copy()
-            # (Z * K * S, k) -> (Z, K, S, k) -> (S, K, Z, k) -> (S * K, Z, k)
-            return best.reshape(split).transpose(2, 1, 0, 3).copy().reshape(rows, -1, words)
-
-        return TopK(by_row(arrays.logprobs), by_row(arrays.ids))
+        arrays = self._run(state, tokens, block, (words, 1), targets)
+        best = TopK(_by_row(state, arrays.logprobs), _by_row(state, arrays.ids))
+        return best, _by_row(state, arrays.target_logprobs)[:, :, 0]
 
     def select(self, state: OnnxState, rows: IntArray) -> OnnxState:
         if state.select(rows):
@@ -143,7 +141,7 @@ class OnnxEngine:
             arrays.directions[...] = block.directions
         np.add(arrays.entries, first, out=arrays.new_entries)
         if targets is not None:
-            arrays.targets[...] = targets.T.reshape(-1, 1)
+            arrays.targets[...] = targets.reshape(shape[::-1]).T.reshape(-1, 1)
         binding.input("mask", state.mask(block.mask))
         binding.run()
         return arrays
@@ -171,6 +169,17 @@ class OnnxEngine:
             line = state.cache.line(number)
             state.binding.input(name, line)
             state.binding.output(f"new_{name}", line)
+
+
+def _by_row(state: OnnxState, best: NDArray[Scalar]) -> NDArray[Scalar]:
+    """What a run says of each slot, row by row and in memory of its own: `(R, Z, k)`."""
+    rows = state.sentences * state.rows_each
+    if rows == 1:  # for one row, Python's time is a good part of a small model's
+        return best[None].copy()
+    k = best.shape[1]
+    split = best.reshape(-1, state.rows_each, state.sentences, k)
+    # (Z * K * S, k) -> (Z, K, S, k) -> (S, K, Z, k) -> (S * K, Z, k)
+    return split.transpose(2, 1, 0, 3).copy().reshape(rows, -1, k)
 
 
 class EncodingTable:

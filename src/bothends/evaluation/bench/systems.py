@@ -131,6 +131,15 @@ class TimedEngine(Generic[State]):
         self.parts.steps += 1
         return best
 
+    def step_and_force(
+        self, state: State, tokens: IntArray, block: Block, k: int, targets: IntArray
+    ) -> tuple[TopK, FloatArray]:
+        started = perf_counter()
+        answer = self.engine.step_and_force(state, tokens, block, k, targets)
+        self.parts.decoder += perf_counter() - started
+        self.parts.steps += 1
+        return answer
+
     def select(self, state: State, rows: IntArray) -> State:
         started = perf_counter()
         selected = self.engine.select(state, rows)
