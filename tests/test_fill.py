@@ -139,7 +139,7 @@ def test_what_is_not_allowed_is_not_written(order: GenerationOrder, seed: int) -
     options = SearchOptions(beam=WIDE)
     frames = [Frame.around([2], gap, [3]) for gap in range(4)]
 
-    def no_neighbours(text: np.ndarray) -> bool:
+    def no_neighbours(frame: Frame, text: np.ndarray) -> bool:
         return not ((text[1:] == text[:-1]) & (text[1:] != FREE)).any()
 
     allowed: Allowed = no_neighbours
@@ -147,10 +147,10 @@ def test_what_is_not_allowed_is_not_written(order: GenerationOrder, seed: int) -
     expected = [
         (score, tokens)
         for score, tokens in every_middle(engine, order, source, [2], [3], 3, options)
-        if no_neighbours(np.array(tokens))
+        if no_neighbours(frames[0], np.array(tokens))
     ]
     assert found[0].tokens == expected[0][1]
-    (nothing,) = fill_frames(engine, order, TINY, source, frames, options, lambda text: False)
+    (nothing,) = fill_frames(engine, order, TINY, source, frames, options, lambda *text: False)
     assert [one.tokens for one in nothing] == [[2, 3]]  # the frame in which nothing is to be chosen
 
 

@@ -36,10 +36,6 @@ FREE = -1
 #: Rows that are stepped together: with more, their state leaves the processor's caches.
 ROWS_AT_ONCE = 256
 
-#: May a target become this? Its tokens are in text order, those not yet written are `FREE`.
-Allowed = Callable[[IntArray], bool]
-
-
 @dataclass(frozen=True)
 class Frame:
     """A target of fixed length in text order, with `FREE` where the search is to write."""
@@ -53,6 +49,17 @@ class Frame:
         return cls((*prefix, *[FREE] * gap, *suffix))
 
 
+@dataclass(frozen=True)
+class FilledFrame(Hypothesis):
+    """One result, and the frame that it fills."""
+
+    frame: Frame
+
+
+#: May a frame become this text? Tokens not yet written are `FREE`.
+Allowed = Callable[[Frame, IntArray], bool]
+
+
 def fill_frames(
     engine: Engine[State],
     order: GenerationOrder,
@@ -61,14 +68,15 @@ def fill_frames(
     frames: Iterable[Frame],
     options: SearchOptions,
     allowed: Allowed | None = None,
-) -> list[list[Hypothesis]]:
+    n_best: int | None = None,
+) -> list[list[FilledFrame]]:
     """The `n_best` ways to fill any frame of each source sentence `(S, N)`, best first.
 
-    `options.beam` hypotheses are kept per frame, so a sentence with several frames can have more
-    results than that. `allowed` is asked about every candidate; what it refuses is dropped. A
+    `options.beam` hypotheses are kept per frame. Frames can have more results together, so `n_best`
+    may exceed the beam; by default it is `options.n_best`. `allowed` is asked about every candidate; what it refuses is dropped. A
     sentence without frames, or with frames that nothing can fill, has no results.
     """
-    results = _Results(len(source), order, options)
+    results = _Results(len(source), order, options, n_best or options.n_best)
     # Short frames are done first, and their scores then spare longer ones their last steps.
     ordered = sorted(frames, key=lambda frame: len(frame.tokens))
     at_once = max(1, ROWS_AT_ONCE // options.beam)
@@ -179,10 +187,13 @@ class _Live:
 class _Results:
     """The finished hypotheses of each sentence, over all its frames."""
 
-    def __init__(self, sentences: int, order: GenerationOrder, options: SearchOptions) -> None:
+    def __init__(
+        self, sentences: int, order: GenerationOrder, options: SearchOptions, n_best: int
+    ) -> None:
         self.order = order
         self.options = options
-        self.pools: list[list[Hypothesis]] = [[] for _ in range(sentences)]
+        self.n_best = n_best
+        self.pools: list[list[FilledFrame]] = [[] for _ in range(sentences)]
 
     def floors(self, frames: list[Frame]) -> DoubleArray:
         """The logprob below which no hypothesis of a frame can be among the best, `(F, 1)`.
@@ -193,11 +204,11 @@ class _Results:
         lowest = []
         for frame in frames:
             pool = self.pools[frame.source]
-            if len(pool) < self.options.n_best:
+            if len(pool) < self.n_best:
                 lowest.append(-np.inf)
             else:
                 length = len(frame.tokens)
-                worst = pool[self.options.n_best - 1].score
+                worst = pool[self.n_best - 1].score
                 lowest.append(worst / self.options.score(1.0, length))
         return np.array(lowest)[:, None]
 
@@ -209,11 +220,11 @@ class _Results:
             tokens = self.order.inverse(live.history[i, row, start : start + length].tolist())
             score, steps = self.options.score(logprob, length), self.order.steps(length)
             pool = self.pools[frame.source]
-            pool.append(Hypothesis(tokens, logprob, score, steps, finished=True))
+            pool.append(FilledFrame(tokens, logprob, score, steps, finished=True, frame=frame))
             pool.sort(key=lambda one: -one.score)
 
-    def best(self) -> list[list[Hypothesis]]:
-        return [pool[: self.options.n_best] for pool in self.pools]
+    def best(self) -> list[list[FilledFrame]]:
+        return [pool[: self.n_best] for pool in self.pools]
 
 
 def _refuse(
@@ -232,5 +243,5 @@ def _refuse(
         slots = np.append(before, tokens[i, candidate])[: len(frame.tokens)]
         text = np.array(frame.tokens)
         text[order.permutation(len(text))[: len(slots)]] = slots
-        if not allowed(text):
+        if not allowed(frame, text):
             logprobs[i, candidate] = -np.inf

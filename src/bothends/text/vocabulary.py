@@ -20,13 +20,16 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, get_args
 
+import numpy as np
 import sentencepiece
 
 from bothends.errors import BothendsError, UsageError
 from bothends.files import write_atomically
+from bothends.order import BoolArray
 from bothends.records import Strict
 
 #: Files of a model or corpus directory: one vocabulary for both sides, or one for each.
@@ -118,6 +121,24 @@ class Vocabulary:
         ids = [[int(token) for token in sequence] for sequence in sequences]
         texts = self._processor.decode(ids, num_threads=1)
         return [_LINE_BREAKS.sub(" ", text) for text in texts]
+
+    def encode_inside(self, text: str) -> list[int]:
+        """Ids of a text that goes on without a space before it: the rest of a word, a full stop."""
+        return self._inside.encode(text, out_type=int)  # type: ignore[no-any-return]
+
+    @cached_property
+    def _inside(self) -> sentencepiece.SentencePieceProcessor:
+        # One of its own: the setting is for good, and `encode` must not see it.
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        processor.override_normalizer_spec(add_dummy_prefix=False)
+        return processor
+
+    @cached_property
+    def starts_word(self) -> BoolArray:
+        """`(V,)`: does this piece begin with a space?"""
+        starts = np.array([piece.startswith(SPACE) for piece in self.pieces(range(self.size))])
+        starts.flags.writeable = False
+        return starts
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The entry behind each id, as the vocabulary spells it (`▁` is a space)."""
