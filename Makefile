@@ -11,7 +11,7 @@ help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 demo: $(VENV)/runtime.stamp  ## translate with the bundled models, see how they write, and how fast
-	$(BIN)/python experiments/demo.py
+	$(BIN)/bothends demo
 
 test: check  ## the same as check
 

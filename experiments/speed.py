@@ -153,7 +153,7 @@ def _lengths(table: Table, task: Task, models: Sequence[Model]) -> Job:
         picture = target.with_suffix(".svg")
         with on_one_core():  # sentences are timed one by one
             shell.bothends(
-                "lengths", "--model", *(model.run / "int8" for model in shown),
+                "analyse", "lengths", "--model", *(model.run / "int8" for model in shown),
                 "--source", task.file("test", "source"), "--reference", task.file("test", "target"),
                 "--metric", task.metric, "--tokenizer", task.tokenizer,
                 "--json", partial, "--picture", picture,

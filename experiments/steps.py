@@ -276,7 +276,7 @@ def _translate(model: Model, setting: Setting, shell: Shell, output: Path) -> No
     shell.say(f"translating, {setting.name}")
     shell.bothends(
         "evaluate", "--model", exported, "--beam", setting.beam, "--threads", 1,
-        *["--dedup"] * setting.deduplicated,
+        *["--deduplicate"] * setting.deduplicated,
         "--source", task.file("test", "source"), "--reference", task.file("test", "target"),
         "--metrics", task.metrics, "--tokenizer", task.tokenizer,
         "--output", partial_lines, "--json", output,
@@ -322,7 +322,7 @@ def _agree(model: Model, pairs: Agreement, shell: Shell) -> None:
         shell.say("contrastive pairs")
         source, correct, incorrect = texts
         shell.bothends(
-            "agreement", "--model", exported, "--threads", 1, "--json", output,
+            "analyse", "agreement", "--model", exported, "--threads", 1, "--json", output,
             "--source", source, "--correct", correct, "--incorrect", incorrect,
         )  # fmt: skip
 

@@ -118,7 +118,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_models_are_compared(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     models = [str(tiny_model(order)) for order in ("1x1", "2x1")]
     options = ["--distances", "distances", "--json", "x.json", "--picture", "x.svg"]
-    assert run(["agreement", "--model", *models, *files, *options]) == 0
+    assert run(["analyse", "agreement", "--model", *models, *files, *options]) == 0
     printed = capsys.readouterr().out
     assert "Agreement, % right" in printed
     assert "guessed" not in printed
@@ -138,12 +138,12 @@ def test_models_are_compared(files: list[str], capsys: pytest.CaptureFixture[str
 def test_distances_are_guessed_where_none_are_given(
     files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["agreement", "--model", str(tiny_model("2x1")), *files]) == 0
+    assert run(["analyse", "agreement", "--model", str(tiny_model("2x1")), *files]) == 0
     assert "Distances are guessed" in capsys.readouterr().out
 
 
 def test_mistakes_are_one_line(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["agreement", "--model", "nowhere", *files]
+    command = ["analyse", "agreement", "--model", "nowhere", *files]
     Path("distances").write_text("1\n" * 19 + "0\n")
     status, message = error_line([*command, "--distances", "distances"], capsys)
     assert status == 1

@@ -299,7 +299,7 @@ def test_a_synthetic_run_from_end_to_end(bench_command: Any, tmp_path: Path) -> 
     picture = tmp_path / "speed.svg"
     status, output, errors = bench_command(
         "--synthetic", "tiny:1x1,4x1", "--batch", "1,2", "--beam", "1,4", "--repeat", 3,
-        "--target-length", 8, "--sentences", 1, "--picture", picture,
+        "--target-length", 8, "--sentences", 1, "--picture", picture, "--json", "-",
     )  # fmt: skip
     assert status == 0
     assert "bench: round 3 of 3" in errors
@@ -340,6 +340,7 @@ def test_the_same_weights_run_in_every_order(bench_command: Any) -> None:
     status, output, _ = bench_command(
         "--synthetic", "tiny:1x2,2x1,2x2", "--batch", 1, "--beam", 1, "--repeat", 1,
         "--precision", "int8,float32", "--target-length", 8, "--sentences", 1, "--peers", "none",
+        "--json", "-",
     )  # fmt: skip
     assert status == 0
     rows = json.loads(output.splitlines()[-1])["rows"]
@@ -385,7 +386,7 @@ def test_models_translate_text_and_are_scored(bench_command: Any, tmp_path: Path
 def test_models_without_text_write_random_ids_of_a_forced_length(bench_command: Any) -> None:
     status, output, _ = bench_command(
         "--model", tiny_model("2x1"), "--batch", 1, "--beam", 1, "--repeat", 1,
-        "--target-length", 9, "--sentences", 1,
+        "--target-length", 9, "--sentences", 1, "--json", "-",
     )  # fmt: skip
     assert status == 0
     report = json.loads(output.splitlines()[-1])
@@ -403,6 +404,7 @@ def test_peers_need_weights_only_if_they_were_asked_for(bench_command: Any, tmp_
     status, output, _ = bench_command(*arguments)
     assert status == 0
     assert "no peers for the models" in output
+    assert "{" not in output  # JSON is for those who ask for it
     status, _, errors = bench_command(*arguments, "--peers", "ctranslate2")
     assert status == 1
     assert "no weights, model.safetensors is missing" in errors

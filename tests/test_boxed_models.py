@@ -90,8 +90,8 @@ def test_the_command_needs_no_model() -> None:
 
 def test_the_demo_runs_without_torch(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise ImportError('the demo is for the runtime alone')\n")
-    program = "import demo; demo.main(rounds=1)"
-    path = os.pathsep.join([str(tmp_path), str(ROOT / "experiments")])
+    program = "from bothends.cli import run; run(['demo', '--rounds', '1'])"
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": path},

@@ -9,15 +9,29 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+import typer
 
 import bothends
 from bothends.cli import app, run
 from command_line import error_line, python
 
+
+def names(group: typer.Typer) -> list[str]:
+    return [
+        command.name or command.callback.__name__
+        for command in group.registered_commands
+        if command.callback is not None
+    ]
+
+
+#: Groups of commands, by name: `analyse`.
+GROUPS = {
+    group.name: names(group.typer_instance)
+    for group in app.registered_groups
+    if group.name and group.typer_instance
+}
 COMMANDS = sorted(
-    command.name or command.callback.__name__
-    for command in app.registered_commands
-    if command.callback is not None
+    [*names(app), *(f"{group} {name}" for group, found in GROUPS.items() for name in found)]
 )
 #: What takes long to load; none of it is needed to read a command line.
 HEAVY = ["torch", "onnxruntime", "onnx", "transformers", "matplotlib", "sacrebleu", "ctranslate2"]
@@ -32,7 +46,7 @@ def test_the_commands_are_those_of_the_design() -> None:
 def test_every_command_has_help(
     command: str, flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([command, flag]) == 0
+    assert run([*command.split(), flag]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     assert captured.out.startswith(f"Usage: bothends {command} ")
@@ -48,7 +62,9 @@ def test_help_names_every_command(arguments: list[str], capsys: pytest.CaptureFi
     captured = capsys.readouterr()
     assert captured.err == ""
     commands = captured.out.partition("Commands:")[2]
-    assert sorted(re.findall(r"^  ([a-z]+) {2}", commands, re.MULTILINE)) == COMMANDS
+    assert sorted(re.findall(r"^  ([a-z]+) {2}", commands, re.MULTILINE)) == sorted(
+        [*names(app), *GROUPS]
+    )
     assert "..." not in commands, "a description is cut off"
 
 
@@ -79,7 +95,7 @@ def test_a_misspelled_command_line(
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_unknown_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, message = error_line([command, "--no-such-option"], capsys)
+    status, message = error_line([*command.split(), "--no-such-option"], capsys)
     assert status == 2
     assert "--no-such-option" in message
 
@@ -167,8 +183,8 @@ def test_a_closed_output_is_not_mistaken_for_another(closed: str) -> None:
     [
         ["evaluate", "--reference", "text", "--hypothesis", "text"],
         ["bench", "--synthetic", "tiny:1x1"],
-        ["lengths", "--source", "text", "--reference", "text", "--hypothesis", "text"],
-        ["pmi", "--model", "en-de-2x1", "--source", "text", "--target", "text"],
+        ["analyse", "lengths", "--source", "text", "--reference", "text", "--hypothesis", "text"],
+        ["analyse", "pmi", "--model", "en-de-2x1", "--source", "text", "--target", "text"],
     ],
 )
 def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
@@ -189,10 +205,10 @@ def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
     ("arguments", "option"),
     [
         ("evaluate --model en-de-2x1 --source text --reference text", "--output"),
-        ("lengths --model en-de-2x1 --source text --reference text", "--json"),
-        ("pmi --model en-de-2x1 --source text --target text", "--json"),
+        ("analyse lengths --model en-de-2x1 --source text --reference text", "--json"),
+        ("analyse pmi --model en-de-2x1 --source text --target text", "--json"),
         (
-            "agreement --model en-de-2x1 --source text --correct text --incorrect text",
+            "analyse agreement --model en-de-2x1 --source text --correct text --incorrect text",
             "--json",
         ),
     ],
@@ -269,7 +285,7 @@ def loaded(code: str) -> set[str]:
 
 
 def test_the_package_and_every_help_load_nothing_heavy() -> None:
-    calls = "\n".join(f"assert run([{name!r}, '--help']) == 0" for name in COMMANDS)
+    calls = "\n".join(f"assert run([*{name!r}.split(), '--help']) == 0" for name in COMMANDS)
     assert loaded(f"import bothends\nfrom bothends.cli import run\n{calls}") == set()
 
 

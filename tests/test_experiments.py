@@ -229,7 +229,7 @@ def test_contrastive_pairs_are_for_tables_that_show_them(folder: Path) -> None:
     shell = InThisProcess()
     job.work(shell)
     job.work(shell)
-    assert shell.commands == ["agreement"]
+    assert shell.commands == ["analyse"]
     (system,) = json.loads(model_files.agreement_of(shown.models()[0]).read_bytes())["systems"]
     assert system["name"]
     assert not steps.agreement_jobs([table_file.load_table(write_table(rows))], shown.models())

@@ -17,10 +17,19 @@ from bothends.cli import run
 from bothends.engines.export import export_model
 from bothends.engines.onnx.engine import OnnxEngine
 from bothends.evaluation.precision import compare
-from bothends.model.directory import CONFIG, DECODER, ENCODER, WEIGHTS
+from bothends.model.directory import (
+    CONFIG,
+    DECODER,
+    ENCODER,
+    WEIGHTS,
+    read_description,
+    write_description,
+)
 from bothends.model.torch.transformer import Transformer
 from bothends.model.weights import weight_shapes
 from bothends.order import GenerationOrder
+from bothends.search.generator import Generator
+from bothends.search.options import SearchOptions
 from bothends.text.vocabulary import VOCABULARY
 from conftest import tiny_config
 from tiny_model import sentences, tiny_model
@@ -126,15 +135,27 @@ def test_graphs_are_checked_and_say_what_they_are(model: Path) -> None:
 
 def test_seven_bits_cost_a_trained_model_little(random: np.random.Generator) -> None:
     """It copies made-up words; a wrong scale anywhere would leave nothing in common."""
-    exact, rounded = (OnnxEngine.load(tiny_model("2x1", each)) for each in ("float32", "int8"))
-    special, order = exact.config.special, exact.order
-    sources = [np.append(random.integers(4, 60, length), special.end) for length in [3, 5, 8] * 8]
-    agreement = compare(rounded, exact, order, special, sources, beam=2)
+    engines = (OnnxEngine.load(tiny_model("2x1", each)) for each in ("float32", "int8"))
+    exact, rounded = (Generator(each, each.order, each.config.special) for each in engines)
+    sources = [random.integers(4, 60, length) for length in [3, 5, 8] * 8]
+    agreement = compare(rounded, exact, sources, SearchOptions(beam=2))
     assert len(agreement.outputs) == len(sources)
     assert agreement.identical > 0.5
     assert agreement.mean_distance < 0.1
-    itself = compare(exact, exact, order, special, sources, beam=2)
+    itself = compare(exact, exact, sources, SearchOptions(beam=2))
     assert (itself.identical, itself.mean_distance) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(("language", "tokenizer"), [("zh", "zh"), ("de", "13a")])
+def test_bleu_is_counted_in_the_words_of_the_language(
+    language: str, tokenizer: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    description = read_description(model)
+    write_description(model, description.model_copy(update={"target_language": language}))
+    text = tmp_path / "text"
+    text.write_text("ba bo\nda du\n")
+    assert run(["export", str(model), "--sample", str(text), "--reference", str(text)]) == 0
+    assert f"tok:{tokenizer}" in capsys.readouterr().out
 
 
 def without(name: str) -> Any:

@@ -81,7 +81,7 @@ def test_models_and_files_are_compared(
 ) -> None:
     models = [str(tiny_model(order)) for order in ("1x1", "2x1")]
     options = "--hypothesis hypothesis --bins 4 --bootstrap 50 --json x.json --picture x.svg"
-    assert run(["lengths", *files, "--model", *models, *options.split()]) == 0
+    assert run(["analyse", "lengths", *files, "--model", *models, *options.split()]) == 0
     printed = capsys.readouterr().out
     assert "By length of the source" in printed
     assert bleu().signature in printed
@@ -109,4 +109,4 @@ def test_models_and_files_are_compared(
 def test_mistakes_are_one_line(
     files: list[str], capsys: pytest.CaptureFixture[str], options: str, message: str
 ) -> None:
-    assert error_line(["lengths", *files, *options.split()], capsys) == (2, message)
+    assert error_line(["analyse", "lengths", *files, *options.split()], capsys) == (2, message)

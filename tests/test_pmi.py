@@ -92,7 +92,7 @@ def test_models_are_compared(
 ) -> None:
     directories = [str(tiny_model(order)) for order in ("1x1", "2x1")]
     options = ["--engine", engine, "--bootstrap", "50", "--json", "x.json"]
-    assert run(["pmi", "--model", *directories, *files, *options]) == 0
+    assert run(["analyse", "pmi", "--model", *directories, *files, *options]) == 0
     printed = capsys.readouterr().out
     assert "Perplexity of 12 targets" in printed
     assert "No PMI: it takes 1x2 and 1x1" in printed
@@ -106,5 +106,5 @@ def test_models_are_compared(
 
 def test_mistakes_are_one_line(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     Path("target").write_text("one line\n")
-    _, message = error_line(["pmi", "--model", "nowhere", *files], capsys)
+    _, message = error_line(["analyse", "pmi", "--model", "nowhere", *files], capsys)
     assert message.startswith("target has 1 lines, but source has 12")

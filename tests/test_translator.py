@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +18,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import torch
 
 import bothends.model.bundled
 from bothends import BothendsError, Translation, TranslationOptions, Translator, UsageError
@@ -21,6 +26,7 @@ from bothends.model.directory import CONFIG, DECODER, ENCODER, WEIGHTS
 from bothends.order import IntArray
 from bothends.search.scoring import force_scores
 from bothends.text.vocabulary import VOCABULARY, VocabularyOptions, train_vocabulary
+from bothends.text_model import TextModel
 from bothends.translation import EMPTY
 from tiny_model import sentences, tiny_model
 
@@ -68,6 +74,12 @@ def same(
     assert logprobs == pytest.approx([each.logprob for each in expected], abs=rounding)
 
 
+def with_engine(translator: Translator, engine: Any) -> TextModel:
+    """The translator's model, run by another engine."""
+    model = translator._model
+    return replace(model, generator=replace(model.generator, engine=engine))
+
+
 class TestTranslate:
     def test_a_line_does_not_depend_on_its_neighbours(
         self, translator: Translator, lines: list[str], one_by_one: list[Translation]
@@ -111,11 +123,42 @@ class TestTranslate:
         translator = Translator.load(tiny_model(), engine="torch", threads=1)
         same(translator.translate(lines), one_by_one)
 
+    def test_the_torch_engine_leaves_threads_and_gpus_alone(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = torch.get_num_threads()
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # and yet it is not taken
+        translator = Translator.load(tiny_model(), engine="torch", threads=before + 1)
+        assert torch.get_num_threads() == before
+        inside: list[int] = []
+        encode = translator._model.generator.engine.encode
+
+        def spy(source: IntArray) -> Any:
+            inside.append(torch.get_num_threads())
+            return encode(source)
+
+        monkeypatch.setattr(translator._model.generator.engine, "encode", spy)
+        translator.translate("ba bo")
+        assert inside == [before + 1]
+        assert translator._workers._pool.submit(torch.get_num_threads).result() == before
+        assert torch.get_num_threads() == before
+
+    @pytest.mark.parametrize(
+        ("engine", "device", "message"),
+        [
+            ("onnx", "cuda", "the onnx engine runs on the CPU, not on cuda: use torch"),
+            ("torch", "gpu", "device 'gpu': PyTorch cannot use it"),
+        ],
+    )
+    def test_devices(self, engine: Literal["onnx", "torch"], device: str, message: str) -> None:
+        with pytest.raises(UsageError, match=message):
+            Translator.load(tiny_model(), engine=engine, device=device)
+
     @pytest.mark.parametrize("line", ["", " ", "\t \u3000", "\u2028", "\r"])
     def test_an_empty_line_asks_no_network(
         self, translator: Translator, line: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(translator, "_engine", None)
+        monkeypatch.setattr(translator, "_model", with_engine(translator, None))
         (translation,) = translator.translate([line], n_best=3)
         assert translation.text == ""
         assert (translation.steps, translation.tokens, translation.logprob) == (0, (), 0.0)
@@ -125,7 +168,7 @@ class TestTranslate:
     ) -> None:
         first, second, third = sentences(3, seed=2)
         expected = translator.translate([first, second, third])
-        engine = Translator.load(tiny_model(), threads=1)._engine
+        engine = Translator.load(tiny_model(), threads=1)._model.generator.engine
         encode, asked = engine.encode, 0
 
         def count(source: IntArray) -> Any:
@@ -134,7 +177,7 @@ class TestTranslate:
             return encode(source)
 
         monkeypatch.setattr(engine, "encode", count)
-        monkeypatch.setattr(translator, "_engine", engine)
+        monkeypatch.setattr(translator, "_model", with_engine(translator, engine))
         found = translator.translate([second, first, "", second, f" {second} ", third, first])
         same(
             found, [expected[number] if number >= 0 else EMPTY for number in (1, 0, -1, 1, 1, 2, 0)]
@@ -160,12 +203,13 @@ class TestTranslate:
     def test_n_best(self, translator: Translator, one_by_one: list[Translation]) -> None:
         for line in sentences(5, seed=8):
             (best,) = translator.translate([line], n_best=3)
-            three = [best, *best.alternatives]
+            three = best.hypotheses
+            assert three[0] is best
             assert len({each.tokens for each in three}) == 3
             assert [each.score for each in three] == sorted((e.score for e in three), reverse=True)
-            assert all(each.alternatives == () for each in best.alternatives)
+            assert all(each.hypotheses == (each,) for each in three[1:])
             assert best.text == translator.translate([line])[0].text
-        assert all(each.alternatives == () for each in one_by_one)
+        assert all(each.hypotheses == (each,) for each in one_by_one)
 
     def test_lengths(self, translator: Translator) -> None:
         lines = sentences(20, seed=9)
@@ -177,9 +221,9 @@ class TestTranslate:
 
     def test_the_longest_translation_follows_from_the_line(self) -> None:
         options = TranslationOptions()
-        assert [options.longest(length) for length in (1, 10, 512)] == [22, 40, 1044]
-        assert TranslationOptions(min_length=50).longest(10) == 50
-        assert TranslationOptions(max_length=7).longest(10) == 7
+        assert [options.limit(length) for length in (1, 10, 512)] == [22, 40, 1044]
+        assert TranslationOptions(min_length=50).limit(10) == 50
+        assert TranslationOptions(max_length=7).limit(10) == 7
 
     def test_deduplication(self, translator: Translator) -> None:
         lines = sentences(40, seed=10)
@@ -206,12 +250,12 @@ class TestTranslate:
             translator.translate(lines, n_best=4, deduplicate=True),
             strict=True,
         ):
-            tokens = [each.tokens for each in (kept, *kept.alternatives)]
+            tokens = [each.tokens for each in kept.hypotheses]
             assert len(set(tokens)) == len(tokens)
             # Each is the first, hence the best, of those that became the same.
-            scores = [each.score for each in (plain, *plain.alternatives)]
+            scores = [each.score for each in plain.hypotheses]
             assert kept.score == scores[0]
-            assert {each.score for each in kept.alternatives} <= set(scores[1:])
+            assert {each.score for each in kept.next_best} <= set(scores[1:])
             fewer += len(scores) - len(tokens)
         assert fewer > 0  # else this says nothing
 
@@ -227,11 +271,57 @@ class TestTranslate:
         assert not translator.translate([line], max_source_length=len(ids))[0].truncated
         assert translator.translate([line], max_source_length=len(ids) - 1)[0].truncated
 
-    def test_one_line_is_not_a_list(self, translator: Translator) -> None:
-        with pytest.raises(TypeError, match=r"translate\(\[line\]\)"):
-            translator.translate("ba bo")
-        with pytest.raises(TypeError, match=r"stream\(\[line\]\)"):
+    def test_one_text_gives_one_translation(self, translator: Translator) -> None:
+        (expected,) = translator.translate(["ba bo"])
+        same([translator.translate("ba bo")], [expected])
+        assert translator.translate("") == EMPTY
+
+    def test_an_iterator_is_taken(self, translator: Translator, lines: list[str]) -> None:
+        same(translator.translate(iter(lines[:9])), translator.translate(lines[:9]))
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ([None], "but number 1 of them is NoneType"),
+            (["ba", 5], "but number 2 of them is int"),
+            ([b"ba"], "but number 1 of them is bytes"),
+            (b"ba", "not bytes"),
+            ({"ba": 1}, "not dict"),
+            ({"ba"}, "not set"),
+            (None, "not NoneType"),
+            (5, "not int"),
+        ],
+    )
+    def test_what_is_no_text(self, translator: Translator, text: Any, message: str) -> None:
+        with pytest.raises(TypeError, match=f"^expected a text .str. or an iterable.*{message}$"):
+            translator.translate(text)
+        if text != [None]:  # which says that input pauses
+            with pytest.raises(TypeError, match=f"^expected an iterable of texts .*{message}$"):
+                list(translator.stream(text))
+        with pytest.raises(TypeError, match=r"^expected a text \(str\), not "):
+            translator.submit(text)
+
+    def test_a_stream_is_not_one_text(self, translator: Translator) -> None:
+        with pytest.raises(TypeError, match=r"such as \[text\], not str"):
             translator.stream("ba bo")
+
+    def test_the_source_is_on_the_result(self, translator: Translator, lines: list[str]) -> None:
+        vocabulary = translator.vocabularies.source
+        for line, each in zip(lines, translator.translate(lines), strict=True):
+            if each is not EMPTY:
+                assert [list(each.source_tokens)] == vocabulary.encode([line])
+                assert list(each.source_pieces) == vocabulary.pieces(each.source_tokens)
+
+    def test_options_are_an_object_or_keywords_or_both(self, translator: Translator) -> None:
+        lines = sentences(5, seed=8)
+        options = TranslationOptions(beam=2, max_length=3)
+        expected = translator.translate(lines, beam=2, max_length=3)
+        same(translator.translate(lines, options), expected)
+        same(translator.translate(lines, replace(options, beam=1), beam=2), expected)
+        same(list(translator.stream(lines, options)), expected)
+        same(list(translator.stream(lines, beam=2, max_length=3)), expected)
+        with pytest.raises(TypeError, match=r"unknown translation option 'beams'.*beam\?"):
+            translator.translate(lines, beams=2)  # type: ignore[call-overload]
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -267,8 +357,8 @@ class TestTranslate:
     def test_too_little_memory_is_told_with_what_to_lower(
         self, translator: Translator, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        engine = Translator.load(tiny_model(), threads=1)._engine
-        monkeypatch.setattr(translator, "_engine", engine)
+        engine = Translator.load(tiny_model(), threads=1)._model.generator.engine
+        monkeypatch.setattr(translator, "_model", with_engine(translator, engine))
         monkeypatch.setattr(engine, "encode", Mock(side_effect=MemoryError))
         with pytest.raises(BothendsError) as caught:
             translator.translate(["ba bo", "ba"], batch_tokens=100, max_source_length=1)
@@ -280,6 +370,56 @@ class TestTranslate:
             BothendsError, match=r"batch of 3 tokens; lower --batch-tokens or --max"
         ):
             translator.score(["ba"], ["ba ba"])
+
+
+class TestBackground:
+    def test_submitted_texts(self, translator: Translator) -> None:
+        lines = [*sentences(10, seed=17), "", " "]
+        futures = [translator.submit(line, beam=2) for line in lines]
+        same([future.result() for future in futures], translator.translate(lines, beam=2))
+
+    def test_errors_arrive_with_the_result(
+        self, translator: Translator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(translator, "_model", with_engine(translator, None))
+        with pytest.raises(AttributeError):
+            translator.submit("ba").result()
+
+    def test_async(self, translator: Translator) -> None:
+        lines = sentences(6, seed=18)
+
+        async def both() -> tuple[Translation, list[Translation]]:
+            return await asyncio.gather(
+                translator.translate_async(lines[0], beam=2),
+                translator.translate_async(iter(lines), beam=2),
+            )
+
+        one, several = asyncio.run(both())
+        expected = translator.translate(lines, beam=2)
+        same([one], expected[:1])
+        same(several, expected)
+
+    def test_a_closed_translator(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with Translator.load(tiny_model(), threads=1) as translator:
+            release = threading.Event()
+            model = translator._model
+            waiting = Mock(side_effect=lambda *_: release.wait(60))
+            monkeypatch.setattr(translator, "_model", replace(model, context=waiting))
+            running, queued = translator.submit("ba"), translator.submit("bo")
+            while not running.running():
+                time.sleep(0.001)
+            threading.Timer(0.05, release.set).start()
+            translator.close()
+            with pytest.raises(CancelledError):
+                queued.result()
+            running.exception()  # ended, one way or the other
+        for call in (
+            translator.translate,
+            translator.submit,
+            lambda text: translator.stream([text]),
+        ):
+            with pytest.raises(UsageError, match="the translator is closed"):
+                call("ba")
 
 
 class TestStream:
@@ -331,7 +471,7 @@ class TestScore:
         pairs = [
             (line, each)
             for line, best in zip(lines, translations, strict=True)
-            for each in (best, *best.alternatives)
+            for each in best.hypotheses
             if each.finished
         ]
         assert len(pairs) > 20
@@ -351,7 +491,7 @@ class TestScore:
         for source, target, score in zip(sources, tokens, scores, strict=True):
             ids = [*translator.vocabularies.source.encode([source])[0], special.end]
             (expected,) = force_scores(
-                translator._engine,
+                translator._model.generator.engine,
                 translator.description.order,
                 special,
                 np.array([ids]),

@@ -7,6 +7,7 @@ and exits with `exit_status`; anything that is not one of these is a defect of o
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
 
 
@@ -27,3 +28,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     known = sorted(known)
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+
+
+def warn(message: str) -> None:
+    """A line on stderr about something that a user should know and that stops nothing."""
+    print(f"bothends: warning: {message}", file=sys.stderr)

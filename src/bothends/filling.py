@@ -51,8 +51,8 @@ class FillOptions:
     """
 
     n_best: int = 1
-    beam: int = 4
-    length_penalty: float = 0.6
+    beam: int = SearchOptions.beam
+    length_penalty: float = SearchOptions.length_penalty
     words: int | None = None
     min_words: int = 0
     max_words: int | None = None
@@ -151,7 +151,7 @@ class Filler:
         target = self.vocabularies.target
         given = GivenEnds(target, prefix, suffix)
         length = len(source_tokens)
-        limit = options.max_length or 2 * length + 20
+        limit = SearchOptions(max_length=options.max_length).limit(length)
         known = min(map(len, given.ways))
         if known > limit:
             raise UsageError(

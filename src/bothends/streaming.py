@@ -1,9 +1,9 @@
-"""How a stream of lines keeps several workers busy and still comes out in order, in flat memory.
+"""How a stream of items keeps several workers busy and still comes out in order, in flat memory.
 
-Lines are read in windows. Inside a window they are sorted into batches of similar length, batches
+Items are read in windows. A window's items become tasks, tasks of similar size are batched, batches
 run on worker threads, and results are handed over in the order of the input. Two windows are under
 way at any time: one whose results are being handed over, and one that keeps the workers busy
-meanwhile. Nothing here knows what a line is translated to, or that it is translated.
+meanwhile. Nothing here knows what an item is: `Workers.stream` is given a `Job`, which does.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from bothends.errors import UsageError
 
 Item = TypeVar("Item")
+Task = TypeVar("Task")
 Result = TypeVar("Result")
+Item_contra = TypeVar("Item_contra", contravariant=True)
 
 #: Lines of the first window and of the largest. Small at first, for an early answer; each window is
 #: four times the one before it, for batches with little padding.
@@ -27,8 +32,36 @@ WINDOWS_AHEAD = 2
 
 
 @dataclass(frozen=True)
+class Work(Generic[Task]):
+    """What there is to do for a window of items."""
+
+    tasks: Sequence[Task]
+    #: by which tasks are batched, e.g. in tokens
+    sizes: Sequence[int]
+    #: for each item, the number of the task that answers it; None if nothing has to be done
+    task_of_item: Sequence[int | None]
+
+
+class Job(Protocol[Item_contra, Task, Result]):
+    """How items become results: what `Workers` are given to do."""
+
+    @property
+    def nothing(self) -> Result:
+        """The result of an item that needs no task."""
+        ...
+
+    def prepare(self, window: Sequence[Item_contra]) -> Work[Task]:
+        """The tasks of a window."""
+        ...
+
+    def run(self, tasks: Sequence[Task]) -> list[Result]:
+        """The results of one batch. Called by several threads at once."""
+        ...
+
+
+@dataclass(frozen=True)
 class Place(Generic[Result]):
-    """Where a line's result will be found: in which batch, and where in it."""
+    """Where an item's result will be found: in which batch, and where in it."""
 
     batch: Future[list[Result]]
     index: int
@@ -148,3 +181,59 @@ def in_order(
         for window_places in under_way:
             for place in window_places:
                 place.batch.cancel()
+
+
+class Workers:
+    """Threads that share the batches of all jobs given to them, each of which runs on one core."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._closed = False
+        # Its threads start with the first batches and end with it.
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="bothends")
+
+    def stream(
+        self,
+        windows: Iterable[Sequence[Item]],
+        job: Job[Item, Task, Result],
+        batch_size: int,
+    ) -> Generator[Result, None, None]:
+        """The results of all items, in order; a batch has tasks of at most `batch_size` in all."""
+        self._check_open()
+        return in_order(windows, partial(self._submit_window, job, batch_size))
+
+    def submit(self, job: Job[Item, Task, Result], item: Item) -> Future[Result]:
+        """The result of one item, sometime: preparing it is left to a worker as well."""
+        self._check_open()
+
+        def run() -> Result:
+            work = job.prepare([item])
+            return job.run(work.tasks)[0] if work.tasks else job.nothing
+
+        return self._pool.submit(run)
+
+    def close(self) -> None:
+        """End the threads. Batches that run are waited for, those that wait are cancelled."""
+        self._closed = True
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _submit_window(
+        self, job: Job[Item, Task, Result], batch_size: int, window: Sequence[Item]
+    ) -> list[Place[Result]]:
+        self._check_open()
+        work = job.prepare(window)
+
+        def run(batch: list[int]) -> list[Result]:
+            return job.run([work.tasks[number] for number in batch])
+
+        places = submit_in_batches(self._pool, self.threads, work.sizes, batch_size, run)
+        nothing: Future[list[Result]] = Future()
+        if None in work.task_of_item:
+            nothing.set_result([job.nothing])
+        return [
+            Place(nothing, 0) if number is None else places[number] for number in work.task_of_item
+        ]
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("the translator is closed; load it again")

@@ -1,84 +1,111 @@
-"""What to translate with, and what a line becomes: the values that go into a translator and out."""
+"""What to translate with, and what a line becomes: the values that go into a translator and out.
+
+Every option is declared once: those of the search in `SearchOptions`, the rest here. Methods and
+commands take an options object, or its fields by name.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypedDict
 
+from bothends.errors import nearest
 from bothends.search.options import SearchOptions, check_whole_number
 
 #: A batch's rows share each reading of the weights; with more rows than this makes, their own state
 #: no longer stays in a core's cache, and a sentence takes longer, not shorter.
 BATCH_TOKENS = 512
+#: Tokens of a source or target that is scored. All its slots attend to each other at once, so that
+#: memory grows with the square: 2,048 take some hundred megabytes.
+MAX_SCORED_LENGTH = 2048
 
 
 @dataclass(frozen=True)
-class TranslationOptions:
-    """How lines are translated. Searching is described at `SearchOptions`."""
+class TranslationOptions(SearchOptions):
+    """How lines are translated: everything that a search needs, and what comes before and after.
 
-    beam: int = 4
-    length_penalty: float = 0.6
-    normalisation: Literal["google", "mean"] = "google"
-    #: hypotheses to return for each line, at most `beam`
-    n_best: int = 1
-    min_length: int = 0
-    #: tokens of a translation; by default, twice the line's tokens and 20 more
-    max_length: int | None = None
-    #: remove words and phrases that immediately repeat
+    Attributes:
+        beam: Hypotheses kept per line; 1 is greedy search.
+        length_penalty: How much longer translations are preferred; 0 prefers short ones.
+        normalisation: How a log probability becomes a score, `"google"` or `"mean"`.
+        n_best: Hypotheses to return for each line, at most `beam`.
+        min_length: Fewest tokens of a translation.
+        max_length: Most tokens of a translation; `None` is twice the line's tokens and 20 more.
+        deduplicate: Remove words and phrases that immediately repeat.
+        max_source_length: Tokens of a line that are translated; the rest is cut off.
+        batch_tokens: Source tokens of a batch, padding included.
+    """
+
     deduplicate: bool = False
-    #: tokens of a line that are translated; what comes after them is cut off
     max_source_length: int = 512
-    #: source tokens of a batch, padding included
     batch_tokens: int = BATCH_TOKENS
 
     def __post_init__(self) -> None:
-        for name, least in {"min_length": 0, "max_source_length": 1, "batch_tokens": 1}.items():
-            check_whole_number(name, getattr(self, name), least)
-        self.search  # noqa: B018  (checks the rest)
+        super().__post_init__()
+        for name in ("max_source_length", "batch_tokens"):
+            check_whole_number(name, getattr(self, name), 1)
 
-    @property
-    def search(self) -> SearchOptions:
-        """What the search needs to know. The limit of each sentence is given to it separately."""
-        return SearchOptions(
-            beam=self.beam,
-            length_penalty=self.length_penalty,
-            normalisation=self.normalisation,
-            n_best=self.n_best,
-            min_length=self.min_length,
-            max_length=self.longest(self.max_source_length),
-        )
+    @classmethod
+    def build(cls, options: TranslationOptions | None, changes: Any) -> TranslationOptions:
+        """`options`, or the defaults, with some fields changed. An unknown name is a TypeError."""
+        known = [field.name for field in fields(cls)]
+        for name in changes:
+            if name not in known:
+                raise TypeError(f"unknown translation option {name!r}; {nearest(name, known)}")
+        return replace(options or cls(), **changes)
 
-    def longest(self, source_length: int) -> int:
-        """The most tokens that a translation of so many source tokens may have."""
-        if self.max_length is not None:
-            return self.max_length
-        return max(2 * source_length + 20, self.min_length)
+
+class OptionFields(TypedDict, total=False):
+    """The fields of `TranslationOptions` as keyword arguments, for type checkers."""
+
+    beam: int
+    length_penalty: float
+    normalisation: Literal["google", "mean"]
+    n_best: int
+    min_length: int
+    max_length: int | None
+    deduplicate: bool
+    max_source_length: int
+    batch_tokens: int
 
 
 @dataclass(frozen=True)
 class Translation:
-    """One line's translation, the best or an alternative. An empty line has an empty one."""
+    """A line's translation, the best one or one of `hypotheses`. An empty line has an empty one.
+
+    Attributes:
+        text: The translation, one line.
+        score: `logprob` after length normalisation: hypotheses are ranked by it.
+        logprob: Log probability of exactly these tokens, and of the end symbol if `finished`, given
+            the line. Repeated words that were removed still count.
+        tokens: Ids in the target vocabulary, in text order, without the end symbol.
+        pieces: The same tokens as the vocabulary spells them, `▁` for a space.
+        steps: Decoder steps that it took.
+        finished: False if it was cut at the length limit, without an end symbol.
+        truncated: True if the line was longer than `max_source_length`: its end is not translated.
+        time: Seconds that its batch took.
+        source_tokens: Ids of the whole line in the source vocabulary, without an end symbol.
+        source_pieces: The same tokens as the vocabulary spells them.
+        next_best: The hypotheses after this one, if `n_best` asked for more.
+    """
 
     text: str
-    #: `logprob` after length normalisation: what hypotheses are ranked by
     score: float
-    #: log probability of exactly these tokens, and of the end symbol if `finished`, given the line;
-    #: repeated words that were removed still count
     logprob: float
-    #: ids in the target vocabulary, in text order, without the end symbol
     tokens: tuple[int, ...]
-    #: the same as the vocabulary spells them, `▁` for a space
     pieces: tuple[str, ...]
-    #: decoder steps that it took
     steps: int
-    #: False: cut at the length limit, without an end symbol
     finished: bool
-    #: True: the line was longer than `max_source_length`, and its end was not translated
     truncated: bool
-    #: seconds that its batch took
     time: float
-    #: the next best ones, if `n_best` asked for more than one
-    alternatives: tuple[Translation, ...] = ()
+    source_tokens: tuple[int, ...] = ()
+    source_pieces: tuple[str, ...] = ()
+    next_best: tuple[Translation, ...] = ()
+
+    @property
+    def hypotheses(self) -> tuple[Translation, ...]:
+        """The `n_best` translations of the line, this one first."""
+        return (self, *self.next_best)
 
 
 #: The translation of an empty line, for which no network is asked.

@@ -1,8 +1,7 @@
 """Text in, text out: vocabulary, engine and search behind one object.
 
-    translator = Translator.load("model-directory")
-    for translation in translator.translate(["A line.", "Another one."]):
-        print(translation.text, translation.score)
+    with Translator.load() as translator:
+        print(translator.translate("Where is the station?").text)
 
 What a line is translated to depends on the line, the model and the options, and but for rounding on
 nothing else: not on the other lines, nor on the number of threads.
@@ -10,35 +9,41 @@ nothing else: not on the other lines, nor on the number of threads.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import replace
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
-from bothends.engines.protocol import Engine, pad_sources
+from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision, load_engine
 from bothends.errors import BothendsError, UsageError
 from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
-from bothends.order import IntArray
 from bothends.processes import available_cores
-from bothends.search.beam import Hypothesis, beam_search
+from bothends.search.generator import Generator
 from bothends.search.options import check_whole_number
-from bothends.search.scoring import ForcedScore, force_scores
-from bothends.streaming import Place, in_order, split_into_windows, submit_in_batches
-from bothends.text.repeats import remove_repeated_words
+from bothends.search.scoring import ForcedScore
+from bothends.streaming import Workers, split_into_windows
 from bothends.text.vocabulary import Vocabularies
-from bothends.translation import BATCH_TOKENS, EMPTY, Translation, TranslationOptions
+from bothends.text_model import NumberedPair, Scoring, TextModel, Translating
+from bothends.translation import (
+    BATCH_TOKENS,
+    MAX_SCORED_LENGTH,
+    Translation,
+    TranslationOptions,
+)
 
-#: Tokens of a source or target that is scored. All its slots attend to each other at once, so that
-#: memory grows with the square: 2,048 take some hundred megabytes.
-MAX_SCORED_LENGTH = 2048
+if TYPE_CHECKING:
+    from collections.abc import Generator as Stream
+
+    from typing_extensions import Unpack
+
+    from bothends.translation import OptionFields
 
 
 class Translator:
@@ -46,6 +51,15 @@ class Translator:
 
     All calls share one pool of `threads` workers, each of which translates one batch on one core;
     the model, once loaded, does not change. A single line takes one core, several lines take more.
+
+    Translation options are keyword arguments, named as in
+    [`TranslationOptions`][bothends.TranslationOptions], or an options object, or both:
+    `translate(lines, options, beam=1)` changes one field of `options`.
+
+    Attributes:
+        description: What the model's `config.json` says: order, architecture, languages.
+        vocabularies: The source and the target vocabulary.
+        threads: Batches that are translated at once.
     """
 
     def __init__(
@@ -54,14 +68,15 @@ class Translator:
         description: Description,
         vocabularies: Vocabularies,
         threads: int = 1,
+        context: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """See `load`; this is for an engine of your own."""
+        """See `load`; this is for an engine of your own. Every batch runs inside `context()`."""
         self.description = description
         self.vocabularies = vocabularies
         self.threads = threads
-        self._engine = engine
-        # Its threads start with the first batches and end with the translator.
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="bothends")
+        generator = Generator(engine, description.order, description.model.special)
+        self._model = TextModel(generator, vocabularies, context)
+        self._workers = Workers(threads)
 
     @classmethod
     def load(
@@ -71,12 +86,19 @@ class Translator:
         precision: Precision | None = None,
         threads: int | None = None,
         engine: EngineName = "onnx",
+        device: str | None = None,
     ) -> Translator:
-        """Load the model in `directory`, or the one of that name in the box, or the default one.
+        """Load a model.
 
-        `precision` only checks that the model was exported with it. `threads` are all cores that
-        the process may use, unless you say otherwise. The `torch` engine needs PyTorch and the
-        model's weights: it is the reference, and the one for a GPU.
+        Args:
+            directory: A model directory, or the name of a bundled model; the default model if None.
+            precision: Insist that the model was exported with this precision.
+            threads: Cores to use; by default all that the process may use.
+            engine: `"onnx"` is the runtime. `"torch"` needs PyTorch and the model's weights.
+            device: Where the torch engine computes, such as `"cuda"`; the CPU by default.
+
+        Raises:
+            BothendsError: The directory is missing or damaged, or lacks what the engine needs.
         """
         directory = find_model(directory)
         description = read_description(directory)
@@ -92,57 +114,112 @@ class Translator:
                 )
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be at least 1, but is {threads}")
-        network = load_engine(engine, directory, precision, threads)
-        # PyTorch spreads a single batch over cores, or over a GPU.
-        workers = 1 if engine == "torch" else threads or available_cores()
-        return cls(network, description, vocabularies, workers)
+        network = load_engine(engine, directory, precision, device)
+        if engine == "torch":
+            # PyTorch spreads a single batch over cores, or over a GPU.
+            from bothends.engines.torch import limited_threads
+
+            return cls(network, description, vocabularies, 1, partial(limited_threads, threads))
+        return cls(network, description, vocabularies, threads or available_cores())
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a str is an iterable of str, too
+        self,
+        text: str,
+        options: TranslationOptions | None = None,
+        **changes: Unpack[OptionFields],
+    ) -> Translation: ...
+
+    @overload
+    def translate(
+        self,
+        text: Iterable[str],
+        options: TranslationOptions | None = None,
+        **changes: Unpack[OptionFields],
+    ) -> list[Translation]: ...
 
     def translate(
         self,
-        lines: Sequence[str],
-        *,
-        beam: int = 4,
-        length_penalty: float = 0.6,
-        normalisation: Literal["google", "mean"] = "google",
-        n_best: int = 1,
-        min_length: int = 0,
-        max_length: int | None = None,
-        deduplicate: bool = False,
-        max_source_length: int = 512,
-        batch_tokens: int = BATCH_TOKENS,
-    ) -> list[Translation]:
-        """Translate lines; one `Translation` for each, in order. See `TranslationOptions`.
+        text: str | Iterable[str],
+        options: TranslationOptions | None = None,
+        **changes: Unpack[OptionFields],
+    ) -> Translation | list[Translation]:
+        """Translate one text, or several.
 
-        An empty line, or one of nothing but spaces, has an empty translation.
+        Args:
+            text: One line, or an iterable of lines. An empty line has an empty translation.
+            options: How to translate; the defaults if None.
+            **changes: Fields of `TranslationOptions`, e.g. `beam=1`, that differ from `options`.
+
+        Returns:
+            One `Translation` for one text, or else a list with one for each, in order.
         """
-        if isinstance(lines, str):
-            raise TypeError("translate takes a list of lines: translate([line])")
-        options = TranslationOptions(
-            beam=beam,
-            length_penalty=length_penalty,
-            normalisation=normalisation,
-            n_best=n_best,
-            min_length=min_length,
-            max_length=max_length,
-            deduplicate=deduplicate,
-            max_source_length=max_source_length,
-            batch_tokens=batch_tokens,
-        )
-        return list(in_order([lines] if len(lines) else [], partial(self._submit_lines, options)))
+        job = self._translating(options, changes)
+        if isinstance(text, str):
+            (translation,) = self._workers.stream([[text]], job, job.options.batch_tokens)
+            return translation
+        lines = list(_check_lines(_TEXTS, text))
+        windows = [lines] if lines else []
+        return list(self._workers.stream(windows, job, job.options.batch_tokens))
 
     def stream(
-        self, lines: Iterable[str | None], options: TranslationOptions | None = None
-    ) -> Generator[Translation, None, None]:
+        self,
+        lines: Iterable[str | None],
+        options: TranslationOptions | None = None,
+        **changes: Unpack[OptionFields],
+    ) -> Stream[Translation, None, None]:
         """Translate lines as they come, in memory that does not grow with their number.
 
         Reads ahead: at first a few dozen lines, later up to some thousand. Where the input may make
-        the translator wait, let it yield `None` first: what was read by then is translated and
+        the translator wait, let it yield `None` first: all lines read by then are translated and
         yielded before the next line is asked for. Who stops early should close the generator.
         """
-        if isinstance(lines, str):
-            raise TypeError("stream takes an iterable of lines: stream([line])")
-        submit = partial(self._submit_lines, options or TranslationOptions())
-        return in_order(split_into_windows(lines), submit)
+        job = self._translating(options, changes)
+        windows = split_into_windows(_check_lines(_STREAM, lines, pauses=True))
+        return self._workers.stream(windows, job, job.options.batch_tokens)
+
+    def submit(
+        self,
+        text: str,
+        options: TranslationOptions | None = None,
+        **changes: Unpack[OptionFields],
+    ) -> Future[Translation]:
+        """Translate one text in the background; the future can be waited for or cancelled.
+
+        Texts that are submitted are translated one by one: for many of them at once, `translate`
+        and `stream` are faster.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"expected a text (str), not {type(text).__name__}")
+        return self._workers.submit(self._translating(options, changes), text)
+
+    @overload
+    async def translate_async(  # type: ignore[overload-overlap]
+        self,
+        text: str,
+        options: TranslationOptions | None = None,
+        **changes: Unpack[OptionFields],
+    ) -> Translation: ...
+
+    @overload
+    async def translate_async(
+        self,
+        text: Iterable[str],
+        options: TranslationOptions | None = None,
+        **changes: Unpack[OptionFields],
+    ) -> list[Translation]: ...
+
+    async def translate_async(
+        self,
+        text: str | Iterable[str],
+        options: TranslationOptions | None = None,
+        **changes: Unpack[OptionFields],
+    ) -> Translation | list[Translation]:
+        """As `translate`, without blocking the event loop meanwhile."""
+        if isinstance(text, str):
+            return await asyncio.wrap_future(self.submit(text, options, **changes))
+        lines = list(_check_lines(_TEXTS, text))
+        return await asyncio.to_thread(lambda: self.translate(lines, options, **changes))
 
     def score(
         self,
@@ -163,9 +240,12 @@ class Translator:
         check_whole_number("batch_tokens", batch_tokens, 1)
         if len(sources) != len(targets):
             raise UsageError(f"{len(sources)} sources, but {len(targets)} targets: expected pairs")
-        pairs = list(enumerate(zip(sources, targets, strict=True), start=1))
-        submit = partial(self._submit_pairs, max_length, batch_tokens)
-        return list(in_order([pairs] if pairs else [], submit))
+        pairs = [
+            NumberedPair(number, source, target)
+            for number, (source, target) in enumerate(zip(sources, targets, strict=True), start=1)
+        ]
+        job = Scoring(self._model, max_length, self.threads)
+        return list(self._workers.stream([pairs] if pairs else [], job, batch_tokens))
 
     def stream_scores(
         self,
@@ -173,143 +253,73 @@ class Translator:
         *,
         max_length: int = MAX_SCORED_LENGTH,
         batch_tokens: int = BATCH_TOKENS,
-    ) -> Generator[ForcedScore, None, None]:
+    ) -> Stream[ForcedScore, None, None]:
         """As `score`, pair by pair, in memory that does not grow with their number."""
         check_whole_number("batch_tokens", batch_tokens, 1)
-        submit = partial(self._submit_pairs, max_length, batch_tokens)
-        return in_order(split_into_windows(enumerate(pairs, start=1)), submit)
+        numbered = (NumberedPair(number, *pair) for number, pair in enumerate(pairs, start=1))
+        job = Scoring(self._model, max_length, self.threads)
+        return self._workers.stream(split_into_windows(numbered), job, batch_tokens)
 
-    def _submit_lines(
-        self, options: TranslationOptions, lines: Sequence[str]
-    ) -> list[Place[Translation]]:
-        encoded = self.vocabularies.source.encode(lines, self.threads)
-        # Lines that are the same to the model are translated once: lists and logs are full of them.
-        numbers: dict[tuple[int, ...], int] = {}
-        work = {
-            index: numbers.setdefault(tuple(encoded[index]), len(numbers))
-            for index, line in enumerate(lines)
-            # What is left of a line in the vocabulary may be nothing even where it has characters.
-            if line.strip() and encoded[index]
-        }
-        sources = list(numbers)
+    def close(self) -> None:
+        """End the worker threads. What is submitted and has not begun is cancelled.
 
-        def run(batch: list[int]) -> list[Translation]:
-            return self._translate_batch(options, [sources[index] for index in batch])
+        A translator can also be used in a `with` block, which closes it. One that is never closed
+        ends with its last reference.
+        """
+        self._workers.close()
 
-        lengths = [min(len(source), options.max_source_length) + 1 for source in sources]
-        submitted = submit_in_batches(self._pool, self.threads, lengths, options.batch_tokens, run)
-        nothing: Future[list[Translation]] = Future()
-        nothing.set_result([EMPTY])
-        places = [Place(nothing, 0)] * len(lines)
-        for index, number in work.items():
-            places[index] = submitted[number]
-        return places
+    def __enter__(self) -> Translator:
+        return self
 
-    def _translate_batch(
-        self, options: TranslationOptions, sources: Sequence[Sequence[int]]
-    ) -> list[Translation]:
-        begin = time.perf_counter()
-        limit = options.max_source_length
-        batch = self._padded([source[:limit] for source in sources])
-        with _enough_memory(batch.size, "--batch-tokens, --beam or --max-source-length"):
-            found = beam_search(
-                self._engine,
-                self.description.order,
-                self.description.model.special,
-                batch,
-                options.search,
-                np.array([options.longest(min(len(source), limit)) for source in sources]),
-            )
-        if options.deduplicate:
-            found = list(map(self._without_repeats, found))
-        seconds = time.perf_counter() - begin
-        texts = iter(
-            self.vocabularies.target.decode(
-                [hypothesis.tokens for hypotheses in found for hypothesis in hypotheses]
-            )
-        )
-        translations = []
-        for source, hypotheses in zip(sources, found, strict=True):
-            best, *others = (
-                self._translation(hypothesis, next(texts), len(source) > limit, seconds)
-                for hypothesis in hypotheses
-            )
-            translations.append(replace(best, alternatives=tuple(others)))
-        return translations
-
-    def _without_repeats(self, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """The hypotheses without repeated words; the first of those that are now the same."""
-        kept: dict[tuple[int, ...], Hypothesis] = {}
-        for hypothesis in hypotheses:
-            pieces = self.vocabularies.target.pieces(hypothesis.tokens)
-            tokens = remove_repeated_words(hypothesis.tokens, pieces)
-            kept.setdefault(tuple(tokens), replace(hypothesis, tokens=tokens))
-        return list(kept.values())
-
-    def _translation(
-        self, hypothesis: Hypothesis, text: str, truncated: bool, seconds: float
-    ) -> Translation:
-        return Translation(
-            text=text,
-            score=hypothesis.score,
-            logprob=hypothesis.logprob,
-            tokens=tuple(hypothesis.tokens),
-            pieces=tuple(self.vocabularies.target.pieces(hypothesis.tokens)),
-            steps=hypothesis.steps,
-            finished=hypothesis.finished,
-            truncated=truncated,
-            time=seconds,
-        )
-
-    def _submit_pairs(
+    def __exit__(
         self,
-        max_length: int,
-        batch_tokens: int,
-        pairs: Sequence[tuple[int, tuple[str, str | Sequence[int]]]],
-    ) -> list[Place[ForcedScore]]:
-        sources = self.vocabularies.source.encode([pair[0] for _, pair in pairs], self.threads)
-        texts = [pair[1] if isinstance(pair[1], str) else "" for _, pair in pairs]
-        targets: list[Sequence[int]] = []
-        encoded = self.vocabularies.target.encode(texts, self.threads)
-        words = range(self.description.model.target_size)
-        for (number, (_, target)), source, of_text in zip(pairs, sources, encoded, strict=True):
-            targets.append(of_text if isinstance(target, str) else target)
-            longest = max(len(source), len(targets[-1]))
-            if longest > max_length:
-                raise BothendsError(
-                    f"pair {number}: {longest} tokens, but at most {max_length} are scored; "
-                    "leave it out, or allow a larger maximum length"
-                )
-            if not all(token in words for token in targets[-1]):
-                raise UsageError(f"pair {number}: a token is outside the vocabulary's {len(words)}")
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
-        lengths = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
-
-        def run(batch: list[int]) -> list[ForcedScore]:
-            tokens = len(batch) * max(lengths[index] for index in batch)
-            with _enough_memory(tokens, "--batch-tokens or --max-length"):
-                return force_scores(
-                    self._engine,
-                    self.description.order,
-                    self.description.model.special,
-                    self._padded([sources[index] for index in batch]),
-                    [targets[index] for index in batch],
-                )
-
-        return submit_in_batches(self._pool, self.threads, lengths, batch_tokens, run)
-
-    def _padded(self, sources: Sequence[Sequence[int]]) -> IntArray:
-        """Source sentences as an engine takes them, each with its end symbol."""
-        special = self.description.model.special
-        return pad_sources([[*source, special.end] for source in sources], special.pad)
+    def _translating(self, options: TranslationOptions | None, changes: Any) -> Translating:
+        return Translating(self._model, TranslationOptions.build(options, changes), self.threads)
 
 
-@contextmanager
-def _enough_memory(tokens: int, options: str) -> Iterator[None]:
-    """Turns a lack of memory for a batch into an error that names the options to lower."""
-    try:
-        yield
-    except MemoryError:
-        raise BothendsError(
-            f"not enough memory for a batch of {tokens:,} tokens; lower {options}"
-        ) from None
+@dataclass(frozen=True)
+class LoadOptions:
+    """How models are loaded where a command or a job loads several. See `Translator.load`."""
+
+    engine: EngineName = "onnx"
+    precision: Precision | None = None
+    threads: int | None = None
+    device: str | None = None
+
+    def load(self, directory: Path | str | None) -> Translator:
+        return Translator.load(
+            directory,
+            engine=self.engine,
+            precision=self.precision,
+            threads=self.threads,
+            device=self.device,
+        )
+
+
+#: What the methods take, for errors.
+_TEXTS = "a text (str) or an iterable of texts"
+_STREAM = "an iterable of texts (str), such as [text]"
+
+
+def _check_lines(takes: str, lines: Iterable[Any], *, pauses: bool = False) -> Iterator[Any]:
+    """The lines of an iterable, or a TypeError that says what is taken."""
+    # A mapping or a set has no order that results could be in.
+    if isinstance(lines, str | bytes | bytearray | Mapping | Set) or not isinstance(
+        lines, Iterable
+    ):
+        raise TypeError(f"expected {takes}, not {type(lines).__name__}")
+    return _checked(takes, lines, pauses)
+
+
+def _checked(takes: str, lines: Iterable[Any], pauses: bool) -> Iterator[Any]:
+    for number, line in enumerate(lines):
+        if not isinstance(line, str) and not (pauses and line is None):
+            kind = type(line).__name__
+            raise TypeError(f"expected {takes}, but number {number + 1} of them is {kind}")
+        yield line

@@ -16,6 +16,7 @@ from bothends.distillation.filters import PairFilters
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.records import Strict, first_problem
+from bothends.search.options import SearchOptions
 from bothends.training.recipe import Order
 from bothends.training.recipe_file import parse_override, read_yaml, set_key
 
@@ -77,8 +78,8 @@ class Student(Training):
 class Distilling(PairFilters):
     """How the teacher translates, and which of its translations are left out."""
 
-    beam: int = Field(4, ge=1)
-    length_penalty: float = Field(0.6, ge=0)
+    beam: int = Field(SearchOptions.beam, ge=1)
+    length_penalty: float = Field(SearchOptions.length_penalty, ge=0)
 
 
 class Splicing(Strict):

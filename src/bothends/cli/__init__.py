@@ -15,16 +15,15 @@ from typing import Annotated, Any
 import typer
 
 from bothends import __version__
-from bothends.cli.agreement import agreement
+from bothends.cli.analyse import analyse
 from bothends.cli.average import average
 from bothends.cli.bench import bench
 from bothends.cli.chain import chain
+from bothends.cli.demo import demo
 from bothends.cli.distill import distill
 from bothends.cli.evaluate import evaluate
 from bothends.cli.export import export
-from bothends.cli.lengths import lengths
 from bothends.cli.order import order
-from bothends.cli.pmi import pmi
 from bothends.cli.prepare import prepare
 from bothends.cli.score import score
 from bothends.cli.several import SeveralValues
@@ -46,16 +45,15 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(cls=SeveralValues)(agreement)
+app.add_typer(analyse, name="analyse")
 app.command()(average)
 app.command(cls=SeveralValues)(bench)
 app.command()(chain)
+app.command()(demo)
 app.command(cls=SeveralValues)(distill)
 app.command(cls=SeveralValues)(evaluate)
 app.command()(export)
-app.command(cls=SeveralValues)(lengths)
 app.command()(order)
-app.command(cls=SeveralValues)(pmi)
 app.command(cls=SeveralValues)(prepare)
 app.command()(score)
 app.command(cls=SeveralValues)(splice)

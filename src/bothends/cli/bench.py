@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.cli.outputs import check_writable
+from bothends.cli.options import JsonFileOption
+from bothends.cli.outputs import check_writable, write_json
 from bothends.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,10 +60,7 @@ def bench(
         typer.Option(help="ctranslate2, transformers, or none; else ctranslate2 if installed."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights, sources and turns.")] = 0,
-    json_: Annotated[
-        Path | None,
-        typer.Option("--json", metavar="FILE", help="Where the line of JSON goes; else stdout."),
-    ] = None,
+    json_: JsonFileOption = None,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw speed-ups: .svg or .png.")
     ] = None,
@@ -111,11 +108,7 @@ def bench(
         measurement = measure(contestants, plan, tell)
     report = make_report(measurement, this_machine(), repeat, notes)
     print_report(report)
-    line = json.dumps(report.as_json(), ensure_ascii=False)
-    if json_ is None:
-        print(line)
-    else:
-        json_.write_text(line + "\n", encoding="utf-8")
+    write_json(json_, report.as_json())
     if picture is not None:
         from bothends.evaluation.bench.plots import draw_bench
 

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bothends.cli.options import (
+    DEFAULTS,
+    BeamOption,
     CommandRestartOption,
     CommandTimeoutOption,
     CommandWindowOption,
     EngineOption,
+    LengthPenaltyOption,
+    MaxSourceLengthOption,
 )
 
 if TYPE_CHECKING:
@@ -40,11 +44,9 @@ def distill(
     command_timeout: CommandTimeoutOption = 300.0,
     command_window: CommandWindowOption = 256,
     command_restart: CommandRestartOption = False,
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept; 1 is greedy search.")] = 4,
-    length_penalty: Annotated[float, typer.Option(min=0, help="0 prefers short output.")] = 0.6,
-    max_source_length: Annotated[
-        int, typer.Option(min=1, help="Tokens of a line beyond which its end is cut off.")
-    ] = 512,
+    beam: BeamOption = DEFAULTS.beam,
+    length_penalty: LengthPenaltyOption = DEFAULTS.length_penalty,
+    max_source_length: MaxSourceLengthOption = DEFAULTS.max_source_length,
     processes: Annotated[
         int | None, typer.Option(min=1, help="Processes that share the work; else one per core.")
     ] = None,

@@ -1,4 +1,4 @@
-"""Options that several commands share: one spelling, one help text."""
+"""Options that several commands share: one spelling, one help text, one default."""
 
 from __future__ import annotations
 
@@ -7,9 +7,22 @@ from typing import Annotated, Literal
 
 import typer
 
+from bothends.translation import TranslationOptions
+
+#: The defaults of all commands that translate. Importing them loads nothing heavy.
+DEFAULTS = TranslationOptions()
+
 ModelOption = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Model directory, or the name of a model in the box."),
+    typer.Option(metavar="DIR", help="Model directory, or the name of a bundled model."),
+]
+BeamOption = Annotated[int, typer.Option(min=1, help="Hypotheses kept; 1 is greedy search.")]
+LengthPenaltyOption = Annotated[float, typer.Option(min=0, help="0 prefers short output.")]
+DeduplicateOption = Annotated[
+    bool, typer.Option("--deduplicate", help="Drop words and phrases that repeat at once.")
+]
+MaxSourceLengthOption = Annotated[
+    int, typer.Option(min=1, help="Tokens of a line beyond which its end is cut off.")
 ]
 ThreadsOption = Annotated[
     int | None, typer.Option(min=1, help="Batches at once; else one per core.")
@@ -19,12 +32,16 @@ PrecisionOption = Annotated[
     typer.Option(help="Insist that the model was exported with it."),
 ]
 EngineOption = Annotated[Literal["onnx", "torch"], typer.Option(help="What runs the network.")]
+DeviceOption = Annotated[
+    str | None, typer.Option(help="Where the torch engine computes, e.g. cuda; else the CPU.")
+]
 InvalidOption = Annotated[
     Literal["error", "replace"], typer.Option(help="What to do about invalid UTF-8.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON record per line.")]
 JsonFileOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Where a line of JSON goes.")
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write a line of JSON; - is stdout."),
 ]
 
 CommandTimeoutOption = Annotated[

@@ -1,12 +1,26 @@
-"""Files that a command is going to write: what would fail after the work is asked for before it."""
+"""Files that a command writes: output paths are checked before the work starts."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from bothends.errors import BothendsError
+
+#: As a file to write JSON to: standard output.
+STANDARD_OUTPUT = Path("-")
+
+
+def write_json(path: Path | None, content: dict[str, Any]) -> None:
+    """A line of JSON, to a file or to stdout, if there is a place for it."""
+    line = json.dumps(content, ensure_ascii=False)
+    if path == STANDARD_OUTPUT:
+        print(line)
+    elif path is not None:
+        path.write_text(line + "\n", encoding="utf-8")
 
 
 def check_writable(
@@ -19,6 +33,8 @@ def check_writable(
     for option, given in outputs.items():
         paths = [given] if isinstance(given, Path) else given or ()
         for path in paths:
+            if option == "--json" and path == STANDARD_OUTPUT:
+                continue
             if path.is_dir():
                 raise BothendsError(f"{option} {path}: is a directory, expected a file to write")
             if path.exists():

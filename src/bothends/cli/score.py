@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bothends.cli.options import (
+    DEFAULTS,
+    DeviceOption,
     EngineOption,
     InvalidOption,
     JsonOption,
@@ -19,6 +21,7 @@ from bothends.cli.options import (
     PrecisionOption,
     ThreadsOption,
 )
+from bothends.translation import MAX_SCORED_LENGTH
 
 if TYPE_CHECKING:
     from bothends.search.scoring import ForcedScore
@@ -32,13 +35,14 @@ def score(
     json_: JsonOption = False,
     max_length: Annotated[
         int, typer.Option(min=1, help="A line of more tokens, on either side, is an error.")
-    ] = 2048,
+    ] = MAX_SCORED_LENGTH,
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Tokens of a batch on either side, padding included.")
-    ] = 512,
+    ] = DEFAULTS.batch_tokens,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
     engine: EngineOption = "onnx",
+    device: DeviceOption = None,
     invalid: InvalidOption = "error",
 ) -> None:
     """Print the log probability of each target line.
@@ -48,10 +52,10 @@ def score(
     import numpy as np
 
     from bothends.text.lines import LineReader
-    from bothends.translator import Translator
+    from bothends.translator import LoadOptions
 
     pairs = _pairs(LineReader([source], invalid), LineReader([target], invalid), source, target)
-    translator = Translator.load(model, precision=precision, threads=threads, engine=engine)
+    translator = LoadOptions(engine, precision, threads, device).load(model)
     count, tokens, logprob = 0, 0, 0.0
     scores = translator.stream_scores(pairs, max_length=max_length, batch_tokens=batch_tokens)
     with closing(scores):

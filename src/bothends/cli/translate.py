@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bothends.cli.options import (
+    DEFAULTS,
+    BeamOption,
+    DeduplicateOption,
+    DeviceOption,
     EngineOption,
     InvalidOption,
     JsonOption,
+    LengthPenaltyOption,
+    MaxSourceLengthOption,
     ModelOption,
     PrecisionOption,
     ThreadsOption,
 )
-from bothends.errors import BothendsError, UsageError
+from bothends.errors import BothendsError, UsageError, warn
 
 if TYPE_CHECKING:
     from bothends.translation import Translation
@@ -32,26 +38,29 @@ def translate(
         typer.Argument(metavar="FILE", help="Text, one sentence per line; stdin if none."),
     ] = None,
     model: ModelOption = None,
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept; 1 is greedy search.")] = 4,
-    length_penalty: Annotated[float, typer.Option(min=0, help="0 prefers short output.")] = 0.6,
-    n_best: Annotated[int, typer.Option(min=1, help="Translations of each line.")] = 1,
-    min_length: Annotated[int, typer.Option(min=0, help="Fewest tokens of a translation.")] = 0,
+    beam: BeamOption = DEFAULTS.beam,
+    length_penalty: LengthPenaltyOption = DEFAULTS.length_penalty,
+    n_best: Annotated[
+        int, typer.Option(min=1, help="Translations of each line.")
+    ] = DEFAULTS.n_best,
+    min_length: Annotated[
+        int, typer.Option(min=0, help="Fewest tokens of a translation.")
+    ] = DEFAULTS.min_length,
     max_length: Annotated[
         int | None,
         typer.Option(min=1, help="Most tokens of a translation; else 2 x the line's + 20."),
-    ] = None,
-    max_source_length: Annotated[
-        int, typer.Option(min=1, help="Tokens of a line beyond which it is over-long.")
-    ] = 512,
-    dedup: Annotated[bool, typer.Option("--dedup", help="Drop immediate repetitions.")] = False,
+    ] = DEFAULTS.max_length,
+    max_source_length: MaxSourceLengthOption = DEFAULTS.max_source_length,
+    deduplicate: DeduplicateOption = DEFAULTS.deduplicate,
     scores: Annotated[bool, typer.Option("--scores", help="Print SCORE<TAB>TEXT.")] = False,
     json_: JsonOption = False,
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Source tokens of a batch, padding included.")
-    ] = 512,
+    ] = DEFAULTS.batch_tokens,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
     engine: EngineOption = "onnx",
+    device: DeviceOption = None,
     invalid: InvalidOption = "error",
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at an over-long line instead of cutting it.")
@@ -67,7 +76,7 @@ def translate(
     from bothends.progress import progress
     from bothends.text.lines import LineReader
     from bothends.translation import TranslationOptions
-    from bothends.translator import Translator
+    from bothends.translator import LoadOptions
 
     options = TranslationOptions(
         beam=beam,
@@ -76,11 +85,11 @@ def translate(
         min_length=min_length,
         max_length=max_length,
         max_source_length=max_source_length,
-        deduplicate=dedup,
+        deduplicate=deduplicate,
         batch_tokens=batch_tokens,
     )
     reader = LineReader(files or [], invalid)
-    translator = Translator.load(model, precision=precision, threads=threads, engine=engine)
+    translator = LoadOptions(engine, precision, threads, device).load(model)
     begin = time.monotonic()
     output = sys.stdout.buffer  # bytes: text is UTF-8 in and out, whatever the locale
     bar = report and not sys.stdout.isatty()  # where it would be drawn into the translations
@@ -94,7 +103,7 @@ def translate(
                 complaint = f"{reader.where(count - 1)}: longer than {max_source_length} tokens"
                 if strict:
                     raise BothendsError(f"{complaint}; see --max-source-length")
-                _warn(f"{complaint}, the rest of it is not translated")
+                warn(f"{complaint}, the rest of it is not translated")
                 overlong += 1
             if json_:
                 text = json.dumps(_record(translation), ensure_ascii=False) + "\n"
@@ -104,7 +113,7 @@ def translate(
             output.flush()  # somebody may be waiting for this very line
             advance(1)
     if overlong:
-        _warn(f"{overlong:,} over-long {'line was' if overlong == 1 else 'lines were'} cut")
+        warn(f"{overlong:,} over-long {'line was' if overlong == 1 else 'lines were'} cut")
     if report:
         seconds = time.monotonic() - begin
         print(f"{count:,} lines, {count / seconds:,.1f} a second", file=sys.stderr)
@@ -122,7 +131,7 @@ def _lines(translation: Translation, n_best: int, scores: bool) -> str:
     """`n_best` lines, empty ones where there are no more translations: output stays aligned."""
     from bothends.translation import EMPTY
 
-    best = [translation, *translation.alternatives]
+    best = list(translation.hypotheses)
     best += [EMPTY] * (n_best - len(best))
     return "".join(
         f"{each.score:.6f}\t{each.text}\n" if scores else f"{each.text}\n" for each in best
@@ -130,10 +139,12 @@ def _lines(translation: Translation, n_best: int, scores: bool) -> str:
 
 
 def _record(translation: Translation) -> dict[str, Any]:
-    """The fields by their names; `alternatives` only if there are any."""
+    """The fields by their names; `hypotheses`, the n best, only if there are several."""
     record = {name: getattr(translation, name) for name in _FIELDS}
-    if translation.alternatives:
-        record["alternatives"] = [_record(each) for each in translation.alternatives]
+    if translation.next_best:
+        record["hypotheses"] = [
+            {name: getattr(each, name) for name in _FIELDS} for each in translation.hypotheses
+        ]
     return record
 
 
@@ -151,7 +162,3 @@ _FIELDS = (
 
 
 def _ignore(lines: int) -> None: ...
-
-
-def _warn(message: str) -> None:
-    print(f"bothends: warning: {message}", file=sys.stderr)

@@ -18,6 +18,7 @@ from bothends.distillation.job import Job, encode_lines
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.records import Strict, parse_versioned
+from bothends.translation import Translation
 
 FORMAT_VERSION = 1
 
@@ -48,6 +49,18 @@ class Record:
     finished: bool
     #: the source was over-long, and its end was not translated
     truncated: bool
+
+    @classmethod
+    def of(cls, translation: Translation) -> Record:
+        return cls(
+            # A byte token can stand for NUL, which no text file should have.
+            text=translation.text.replace("\0", " "),
+            logprob=round(translation.logprob, 4),
+            tokens=len(translation.tokens),
+            source_tokens=len(translation.source_tokens),
+            finished=translation.finished,
+            truncated=translation.truncated,
+        )
 
     @property
     def score(self) -> float | None:

@@ -67,9 +67,9 @@ class ModelTeacher:
 
     directory: Path
     engine: EngineName = "onnx"
-    beam: int = 4
-    length_penalty: float = 0.6
-    max_source_length: int = 512
+    beam: int = TranslationOptions.beam
+    length_penalty: float = TranslationOptions.length_penalty
+    max_source_length: int = TranslationOptions.max_source_length
     has_scores: bool = True
     attempts: int = 1
 
@@ -129,27 +129,8 @@ class ModelTeacher:
 def translate_lines(
     translator: Translator, options: TranslationOptions, lines: Sequence[str]
 ) -> list[Record]:
-    """A record for each line; lines that are the same are translated once."""
-    distinct = list(dict.fromkeys(lines))
-    translations = translator.translate(
-        distinct,
-        beam=options.beam,
-        length_penalty=options.length_penalty,
-        max_source_length=options.max_source_length,
-    )
-    lengths = map(len, translator.vocabularies.source.encode(distinct))
-    records = {
-        line: Record(
-            text=_without_nul(translation.text),
-            logprob=round(translation.logprob, 4),
-            tokens=len(translation.tokens),
-            source_tokens=source_tokens,
-            finished=translation.finished,
-            truncated=translation.truncated,
-        )
-        for line, translation, source_tokens in zip(distinct, translations, lengths, strict=True)
-    }
-    return [records[line] for line in lines]
+    """A record for each line."""
+    return [Record.of(translation) for translation in translator.translate(lines, options)]
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,21 @@ def load_engine(
     name: EngineName,
     directory: Path,
     precision: Precision | None = None,
-    threads: int | None = None,
+    device: str | None = None,
 ) -> Engine[Any]:
     """The engine called `name` for the model in `directory`.
 
     `onnx` runs exported graphs, a batch on one core; `precision`, if given, must be theirs. `torch`
-    runs the weights, on a GPU where there is one, or else on `threads` cores.
+    runs the weights on `device`, by default the CPU.
     """
     for value, known in ((name, EngineName), (precision, Precision)):
         if value is not None and value not in get_args(known):
             what = "engine" if known is EngineName else "precision"
             raise UsageError(f"unknown {what} {value!r}; {nearest(value, get_args(known))}")
     if name == "torch":
-        return _load_torch_engine(directory, precision, threads)
+        return _load_torch_engine(directory, precision, device or "cpu")
+    if device not in (None, "cpu"):
+        raise UsageError(f"the {name} engine runs on the CPU, not on {device}: use torch")
     return _load_onnx_engine(directory, precision)
 
 
@@ -57,9 +59,7 @@ def _load_onnx_engine(directory: Path, precision: Precision | None) -> Engine[An
     return engine
 
 
-def _load_torch_engine(
-    directory: Path, precision: Precision | None, threads: int | None
-) -> Engine[Any]:
+def _load_torch_engine(directory: Path, precision: Precision | None, device: str) -> Engine[Any]:
     if precision not in (None, "float32"):
         raise UsageError(f"the torch engine computes in float32, not in {precision}: use onnx")
     try:
@@ -71,7 +71,10 @@ def _load_torch_engine(
     from bothends.engines.torch import TorchEngine
     from bothends.model.torch.checkpoint import load_model
 
-    if threads is not None:
-        torch.set_num_threads(threads)
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter where PyTorch has no such backend
+        reason = str(error).splitlines()[0] if str(error) else "not available"
+        raise UsageError(f"device {device!r}: PyTorch cannot use it ({reason})") from None
     model, _ = load_model(directory)
-    return TorchEngine(model, "cuda" if torch.cuda.is_available() else "cpu")
+    return TorchEngine(model, device)

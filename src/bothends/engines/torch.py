@@ -6,6 +6,9 @@ the logprobs of the words asked for, come back from the device.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -86,3 +89,20 @@ def _best(logits: Tensor, total: Tensor, k: int) -> TopK:
     else:
         best, ids = logits.topk(min(k, logits.shape[-1]), dim=-1)
     return TopK((best - total).cpu().numpy(), ids.cpu().numpy())
+
+
+@contextmanager
+def limited_threads(threads: int | None) -> Iterator[None]:
+    """PyTorch computes with this many threads inside, and as before afterwards; None changes none.
+
+    The number belongs to the whole process, and so to whoever else uses PyTorch in it.
+    """
+    before = torch.get_num_threads()
+    if threads is None or threads == before:
+        yield
+        return
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

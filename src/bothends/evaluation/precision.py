@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from bothends.engines.protocol import Engine, pad_sources
-from bothends.order import GenerationOrder, IntArray
-from bothends.search.beam import beam_search
+from bothends.engines.export import export_model
+from bothends.engines.onnx.engine import OnnxEngine
+from bothends.errors import BothendsError
+from bothends.evaluation.bench.synthetic import random_sources
+from bothends.metrics.sums import bleu, tokenizer_for
+from bothends.model.directory import read_description
+from bothends.search.generator import Generator, Sentence
 from bothends.search.options import SearchOptions
-from bothends.search.scoring import force_scores
-from bothends.text.vocabulary import SpecialTokens
-from bothends.translation import TranslationOptions
+from bothends.text.lines import LineReader
+from bothends.text.vocabulary import Vocabularies
 
 #: Sentences that are translated together.
 BATCH = 16
+#: Lines of a sample that are used, and sentences that are made up if there is no sample.
+SAMPLE_LINES = 200
+RANDOM_SENTENCES = 32
+RANDOM_LENGTH = 16
 
 Tokens = list[int]
 
@@ -49,33 +58,106 @@ class Agreement:
 
 
 def compare(
-    engine: Engine[Any],
-    reference: Engine[Any],
-    order: GenerationOrder,
-    special: SpecialTokens,
-    sources: Sequence[IntArray],
-    beam: int,
+    generator: Generator,
+    reference: Generator,
+    sources: Sequence[Sentence],
+    options: SearchOptions,
 ) -> Agreement:
-    """Translate `sources`, each closed by its end symbol, with both engines."""
+    """Translate `sources` with both generators, and score the reference's outputs with both."""
     outputs: list[Tokens] = []
     reference_outputs: list[Tokens] = []
     differences: list[float] = []
     for start in range(0, len(sources), BATCH):
-        batch = pad_sources(sources[start : start + BATCH], special.pad)
-        options = SearchOptions(
-            beam=beam, max_length=TranslationOptions().longest(batch.shape[1] - 1)
-        )
+        batch = sources[start : start + BATCH]
         mine, theirs = (
-            [best[0].tokens for best in beam_search(each, order, special, batch, options)]
-            for each in (engine, reference)
+            [best[0].tokens for best in each.search(batch, options)]
+            for each in (generator, reference)
         )
         outputs += mine
         reference_outputs += theirs
-        scores, reference_scores = (
-            force_scores(each, order, special, batch, theirs) for each in (engine, reference)
-        )
+        scores, reference_scores = (each.score(batch, theirs) for each in (generator, reference))
         for score, reference_score in zip(scores, reference_scores, strict=True):
             symbols = [*score.token_logprobs, score.end_logprob]
             expected = [*reference_score.token_logprobs, reference_score.end_logprob]
             differences += np.subtract(symbols, expected).tolist()
     return Agreement(outputs, reference_outputs, differences)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Lines to translate in both precisions, without empty ones, and their translations."""
+
+    path: Path
+    lines: list[str]
+    references: list[str] | None
+
+    @classmethod
+    def read(cls, path: Path, reference: Path | None) -> Sample:
+        """The first lines of a file. Invalid UTF-8 is replaced: a comparison can do without."""
+        lines = _first_lines(path)
+        kept = [line for line in lines if line.strip()]
+        if not kept:
+            raise BothendsError(f"{path}: no text in its first {SAMPLE_LINES} lines")
+        if reference is None:
+            return cls(path, kept, None)
+        references = _first_lines(reference)
+        if len(references) != len(lines):
+            raise BothendsError(
+                f"{reference}: {len(references)} lines, but {path} has {len(lines)}: expected pairs"
+            )
+        pairs = zip(lines, references, strict=True)
+        return cls(path, kept, [text for line, text in pairs if line.strip()])
+
+
+def report_int8(directory: Path, exported: Path, sample: Sample | None) -> Iterator[str]:
+    """What int8 changes: the export of a model against one in float32, in a line or two."""
+    description = read_description(directory)
+    special = description.model.special
+    vocabularies = None
+    sources: Sequence[Sentence]
+    if sample is None:
+        drawn = random_sources(description.model, RANDOM_SENTENCES, RANDOM_LENGTH, seed=0)
+        sources = [source[:-1] for source in drawn]  # without the end symbol
+        name = f"{len(sources)} random sentences (--sample FILE for real ones)"
+    else:
+        vocabularies = Vocabularies.load(directory, special)
+        sources = vocabularies.source.encode(sample.lines)
+        name = f"{len(sources)} lines of {sample.path}"
+    options = SearchOptions()
+    with TemporaryDirectory() as scratch:
+        export_model(directory, "float32", Path(scratch))
+        int8, float32 = (
+            Generator(OnnxEngine.load(each), description.order, special)
+            for each in (exported, Path(scratch))
+        )
+        agreement = compare(int8, float32, sources, options)
+    yield (
+        f"int8 against float32 on {name}, beam {options.beam}: {agreement.identical:.1%} of "
+        f"outputs identical, logprob per symbol {agreement.mean_difference:+.4f} "
+        f"(mean distance {agreement.mean_distance:.4f})"
+    )
+    if vocabularies is not None and sample is not None and sample.references is not None:
+        yield _bleu(
+            vocabularies.target.decode(agreement.outputs),
+            vocabularies.target.decode(agreement.reference_outputs),
+            sample.references,
+            tokenizer_for(description.target_language),
+        )
+
+
+def _bleu(int8: list[str], float32: list[str], references: list[str], tokenizer: str) -> str:
+    try:
+        metric = bleu(tokenizer)
+    except BothendsError as error:
+        return f"BLEU was not computed: {error}"
+    lower, higher = (metric.of(texts, references) for texts in (int8, float32))
+    return (
+        f"BLEU {lower:.2f} in int8, {higher:.2f} in float32 ({lower - higher:+.2f}), "
+        f"{metric.signature}"
+    )
+
+
+def _first_lines(path: Path) -> list[str]:
+    # None says that input is slow; a report can wait for it.
+    lines = (line for line in LineReader([path], "replace") if line is not None)
+    return list(islice(lines, SAMPLE_LINES))

@@ -46,7 +46,7 @@ def default_tokenizer(models: Sequence[Path]) -> str:
 def repetition(tokenizer: str) -> Metric:
     """The share of words, in percent, that repeat the 1 to 4 words right before them.
 
-    Those are what `--dedup` removes, up to the tokenizer's idea of a word.
+    Those are what `--deduplicate` removes, up to the tokenizer's idea of a word.
     """
 
     def count(hypothesis: list[str], _reference: list[str]) -> list[float]:

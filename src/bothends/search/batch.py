@@ -34,7 +34,7 @@ def search_batch(
         return beam_search(engine, order, special, source, options, max_lengths)
     if not len(source):
         return []
-    limits = sentence_limits(len(source), options, max_lengths)
+    limits = sentence_limits(source, special, options, max_lengths)
     searched = engine.search(source, order, special, options.beam, options.min_length, limits)
     return rank_searched(searched, order, options)
 

@@ -126,8 +126,8 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of each source sentence `(S, N)`, best first.
 
-    `max_lengths` `(S,)` overrides `options.max_length` sentence by sentence. A target may have that
-    many tokens and its end symbol; a hypothesis that would go on is cut there, and unfinished.
+    A target may have `options.limit` tokens, or its number in `max_lengths` `(S,)` if given, and
+    its end symbol; a hypothesis that would go on is cut there, and unfinished.
     """
     if not len(source):
         return []
@@ -135,7 +135,7 @@ def beam_search(
     state = engine.encode(source)
     live = _Live(  # line 1
         sentences=np.arange(len(source)),
-        limits=sentence_limits(len(source), options, max_lengths),
+        limits=sentence_limits(source, special, options, max_lengths),
         logprobs=np.zeros((len(source), 1)),
         history=np.full((len(source), 1, size), special.start),
     )
@@ -304,11 +304,13 @@ def _rank(logprobs: DoubleArray) -> IntArray:
 
 
 def sentence_limits(
-    sentences: int, options: SearchOptions, max_lengths: IntArray | None
+    source: IntArray, special: SpecialTokens, options: SearchOptions, max_lengths: IntArray | None
 ) -> IntArray:
     """The most tokens that a target of each sentence may have."""
+    sentences = len(source)
     if max_lengths is None:
-        return np.full(sentences, options.max_length)
+        lengths = (source != special.pad).sum(axis=1) - 1  # without their end symbols
+        return np.array([options.limit(length) for length in lengths.tolist()])
     if max_lengths.shape != (sentences,) or max_lengths.min() < 0:
         raise UsageError(
             f"max_lengths must hold one length from 0 on for each of {sentences} sentences, "

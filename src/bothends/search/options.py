@@ -28,18 +28,21 @@ class SearchOptions:
 
     #: hypotheses kept per sentence; 1 is greedy search
     beam: int = 4
+    #: 0 prefers short targets, see `score`
     length_penalty: float = 0.6
     #: how a logprob becomes a score, see `score`
     normalisation: Literal["google", "mean"] = "google"
-    #: hypotheses returned per sentence
+    #: hypotheses returned per sentence, at most `beam`
     n_best: int = 1
     min_length: int = 0
-    max_length: int = 256
+    #: None: twice the source's tokens and 20 more, see `limit`
+    max_length: int | None = None
 
     def __post_init__(self) -> None:
-        lowest = {"beam": 1, "n_best": 1, "min_length": 0, "max_length": 1}
-        for name, least in lowest.items():
+        for name, least in {"beam": 1, "n_best": 1, "min_length": 0}.items():
             check_whole_number(name, getattr(self, name), least)
+        if self.max_length is not None:
+            check_whole_number("max_length", self.max_length, 1)
         if self.beam > MAX_BEAM:
             raise UsageError(f"beam {self.beam}: at most {MAX_BEAM}, or memory would run out")
         if self.n_best > self.beam:
@@ -47,7 +50,7 @@ class SearchOptions:
                 f"n_best must not exceed the beam: {self.n_best} hypotheses were asked of a beam "
                 f"of {self.beam}; widen the beam or ask for fewer"
             )
-        if self.min_length > self.max_length:
+        if self.max_length is not None and self.min_length > self.max_length:
             raise UsageError(
                 f"min_length {self.min_length} is greater than max_length {self.max_length}"
             )
@@ -59,6 +62,12 @@ class SearchOptions:
                 f"unknown normalisation {self.normalisation!r}; "
                 + nearest(self.normalisation, NORMALISATIONS)
             )
+
+    def limit(self, source_length: int) -> int:
+        """The most tokens that the target of a source with this many tokens may have."""
+        if self.max_length is not None:
+            return self.max_length
+        return max(2 * source_length + 20, self.min_length)
 
     def score(self, logprob: float, length: int) -> float:
         """A logprob normalised by the number of text tokens; the end symbol is not counted.

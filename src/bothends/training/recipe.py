@@ -23,6 +23,7 @@ from bothends.errors import UsageError, nearest
 from bothends.model.config import LATER_SETTINGS, PRESETS, Architecture, ModelConfig
 from bothends.order import GenerationOrder
 from bothends.records import Strict
+from bothends.search.options import SearchOptions
 from bothends.text.vocabulary import SpecialTokens
 
 
@@ -173,8 +174,8 @@ class Validation(Strict):
     metric: Literal["loss", "bleu", "chrf", "rouge", "exact"] = "bleu"
     #: sacreBLEU's tokenizer, e.g. `char` or `ja-mecab` for Japanese
     tokenizer: str = "13a"
-    beam: int = Field(4, ge=1)
-    length_penalty: float = 0.6
+    beam: int = Field(SearchOptions.beam, ge=1)
+    length_penalty: float = SearchOptions.length_penalty
     #: translate only the first this many pairs; the loss is always that of all
     sentences: int | None = Field(None, ge=1)
     #: stop after this many validations without a new best; 0 never does

@@ -13,7 +13,7 @@ from bothends.data.shards import PreparedCorpus, TokenPairs
 from bothends.engines.torch import TorchEngine
 from bothends.metrics import sums as metrics
 from bothends.model.torch.transformer import Transformer
-from bothends.search.beam import beam_search
+from bothends.search.generator import Generator
 from bothends.search.options import SearchOptions
 from bothends.text.vocabulary import Vocabulary
 from bothends.training.batches import collate, cut
@@ -113,12 +113,9 @@ class Validator:
         return texts, [self.references[i] for i in sentences]
 
     def _search(self, model: Transformer, batch: Sequence[int]) -> list[list[int]]:
-        special = model.config.special
-        pairs = [self.pairs[i] for i in batch]
-        source = collate(pairs, model.order, special).source
-        limits = np.array([2 * len(source) + 20 for source, _ in pairs])
         engine = TorchEngine(model, self.processes.device)
-        found = beam_search(engine, model.order, special, source, self.search, limits)
+        generator = Generator(engine, model.order, model.config.special)
+        found = generator.search([self.pairs[i][0].tolist() for i in batch], self.search)
         return [hypotheses[0].tokens for hypotheses in found]
 
 

@@ -18,10 +18,13 @@ from bothends import __version__
 from bothends.errors import BothendsError
 from bothends.evaluation.analyses.subject import lowercase_words, subject_distance
 from bothends.evaluation.bench.plots import COLOURS, MARKERS, load_pyplot
+from bothends.evaluation.parallel_lines import read_aligned, read_lines
 from bothends.metrics.significance import Interval
+from bothends.progress import progress
 from bothends.search.scoring import ForcedScore
 from bothends.tables import Table
-from bothends.translator import Translator
+from bothends.text.lines import Invalid
+from bothends.translator import LoadOptions, Translator
 
 #: The first distance of each bin; the last bin has no end.
 BINS = (1, 2, 3, 4, 5, 6, 8, 11, 16)
@@ -99,6 +102,42 @@ def make_pairs(
         lowercase = lowercase_words(right)
         found = [subject_distance(*each, lowercase) for each in zip(right, wrong, strict=True)]
     return [Pair(*each) for each in zip(sources, correct, incorrect, found, strict=True)]
+
+
+def read_pairs(
+    source: Path, correct: Path, incorrect: Path, distances: Path | None, invalid: Invalid
+) -> list[Pair]:
+    """The pairs of three parallel files, and of a file of distances if there is one."""
+    sources = read_lines(source, invalid)
+    right, wrong = (
+        read_aligned(path, source, len(sources), invalid) for path in (correct, incorrect)
+    )
+    if right == wrong:
+        raise BothendsError(
+            f"{correct} and {incorrect} have the same lines: expected a wrong verb in the second"
+        )
+    numbers = None
+    if distances is not None:
+        lines = read_aligned(distances, source, len(sources), invalid)
+        numbers = parse_distances(lines, distances)
+    return make_pairs(sources, right, wrong, numbers)
+
+
+def measure(models: Sequence[Path], pairs: Sequence[Pair], loading: LoadOptions) -> list[Result]:
+    """The accuracy of each model."""
+    results = []
+    for directory in models:
+        with (
+            loading.load(directory) as translator,
+            progress(str(directory), "pairs", len(pairs)) as advance,
+        ):
+            judgements = []
+            for judgement in judge(translator, pairs):
+                judgements.append(judgement)
+                advance(1)
+        order = str(translator.description.order)
+        results.append(tally(str(directory), order, pairs, judgements))
+    return results
 
 
 def judge(translator: Translator, pairs: Sequence[Pair]) -> Iterator[bool]:

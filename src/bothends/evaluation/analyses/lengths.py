@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -21,7 +22,10 @@ from bothends.evaluation.bench.plots import COLOURS, MARKERS, load_pyplot
 from bothends.evaluation.evaluate import System, evaluate
 from bothends.metrics.significance import Interval
 from bothends.metrics.sums import Metric
+from bothends.progress import progress
 from bothends.tables import Table
+from bothends.translation import TranslationOptions
+from bothends.translator import LoadOptions, Translator
 
 Translate = Callable[[str], str]
 
@@ -113,6 +117,33 @@ def translate_in_turns(
             text = translators[turn](source)
             found[turn] = text, perf_counter() - started
         yield [found[turn] for turn in range(len(translators))]
+
+
+def measure(
+    models: Sequence[Path],
+    sources: Sequence[str],
+    options: TranslationOptions,
+    loading: LoadOptions,
+    seed: int = 0,
+) -> list[Timed]:
+    """Each model's translations and times, one sentence at a time."""
+    if not models:
+        return []
+    translators = [loading.load(directory) for directory in models]
+    calls = [partial(_text, translator, options) for translator in translators]
+    turns = []
+    with progress("translate", "lines", len(sources)) as advance:
+        for turn in translate_in_turns(calls, sources, seed):
+            turns.append(turn)
+            advance(1)
+    return [
+        Timed(str(directory), *zip(*(turn[number] for turn in turns), strict=True))
+        for number, directory in enumerate(models)
+    ]
+
+
+def _text(translator: Translator, options: TranslationOptions, line: str) -> str:
+    return translator.translate(line, options).text
 
 
 def by_length(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,10 @@ from bothends.errors import BothendsError
 from bothends.metrics.significance import Comparison, Interval, compare, resample
 from bothends.metrics.sums import Numbers
 from bothends.order import GenerationOrder
+from bothends.progress import progress
 from bothends.search.scoring import ForcedScore
 from bothends.tables import Table
+from bothends.translator import LoadOptions
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,24 @@ class Model:
     def of(cls, name: str, order: GenerationOrder, scores: Sequence[ForcedScore]) -> Model:
         rows = [[score.logprob, score.length + 1] for score in scores]
         return cls(name, order, np.array(rows, np.float64).reshape(len(rows), 2))
+
+
+def measure(
+    models: Sequence[Path], sources: Sequence[str], targets: Sequence[str], loading: LoadOptions
+) -> list[Model]:
+    """The logprobs that each model gives to the targets."""
+    found = []
+    for directory in models:
+        with (
+            loading.load(directory) as translator,
+            progress(str(directory), "pairs", len(sources)) as advance,
+        ):
+            scores = []
+            for score in translator.stream_scores(zip(sources, targets, strict=True)):
+                scores.append(score)
+                advance(1)
+        found.append(Model.of(str(directory), translator.description.order, scores))
+    return found
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class CTranslate2:
             max_batch_size=0 if threads.workers == 1 else -(-len(sources) // threads.workers),
             beam_size=request.beam,
             # Its penalty divides by `len^penalty`, ours by `((5 + len) / 6)^penalty`: the nearest.
-            length_penalty=0.6,
+            length_penalty=request.options.length_penalty,
             min_decoding_length=request.min_length,
             # Its limit counts the end symbol, ours does not: both take the same number of steps.
             max_decoding_length=request.max_length + 1,

@@ -153,7 +153,7 @@ class Transformers:
                 num_beams=request.beam,
                 do_sample=False,
                 early_stopping=request.beam > 1,
-                length_penalty=0.6 if request.beam > 1 else None,
+                length_penalty=request.options.length_penalty if request.beam > 1 else None,
                 min_new_tokens=request.min_length,
                 max_new_tokens=request.max_length + 1,  # its limit counts the end symbol
             )

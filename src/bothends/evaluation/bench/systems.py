@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, Protocol
 
-from bothends.engines.protocol import Engine, FloatArray, State, TopK, pad_sources
+from bothends.engines.protocol import Engine, FloatArray, State, TopK
 from bothends.order import Block, GenerationOrder, IntArray
-from bothends.search.beam import beam_search
+from bothends.search.generator import Generator
 from bothends.search.options import SearchOptions
 from bothends.text.vocabulary import SpecialTokens
 
@@ -57,7 +57,19 @@ class Request:
 
     beam: int
     min_length: int
+    #: of the batch, for a system that has no limit for each sentence
     max_length: int
+    #: each sentence has its own limit, as in every translation; `max_length` is the largest
+    limits_by_source: bool = False
+
+    @property
+    def options(self) -> SearchOptions:
+        """What our search is asked for."""
+        return SearchOptions(
+            beam=self.beam,
+            min_length=self.min_length,
+            max_length=None if self.limits_by_source else self.max_length,
+        )
 
 
 @dataclass
@@ -182,14 +194,10 @@ class Bothends:
     ) -> Outcome:
         started = perf_counter()
         timed = TimedEngine(engine)
-        options = SearchOptions(
-            beam=request.beam, min_length=request.min_length, max_length=request.max_length
-        )
-        batch = pad_sources(sources, self._special.pad)
-        best = [
-            hypotheses[0]
-            for hypotheses in beam_search(timed, self._order, self._special, batch, options)
-        ]
+        generator = Generator(timed, self._order, self._special)
+        # Sources end with their end symbol, as peers want them; the generator adds it itself.
+        found = generator.search([source[:-1] for source in sources], request.options)
+        best = [hypotheses[0] for hypotheses in found]
         parts = timed.parts
         parts.search = perf_counter() - started - parts.encoder - parts.decoder
         return Outcome([each.tokens for each in best], [each.steps for each in best], parts)

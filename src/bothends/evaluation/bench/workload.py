@@ -17,7 +17,7 @@ from bothends.text.pairs import read_lines
 from bothends.text.vocabulary import Vocabularies
 from bothends.translation import TranslationOptions
 
-#: Limits of lengths are those of every translation.
+#: A line is cut where every translation cuts it.
 OPTIONS = TranslationOptions()
 
 
@@ -79,7 +79,7 @@ class Text:
 
     def request(self, sources: Sequence[IntArray], beam: int) -> Request:
         longest = max(map(len, sources)) - 1
-        return Request(beam, 0, OPTIONS.longest(longest))
+        return Request(beam, 0, OPTIONS.limit(longest), limits_by_source=True)
 
     def write(self, outcome: Outcome) -> list[str]:
         return self.vocabularies.target.decode(outcome.tokens)

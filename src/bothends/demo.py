@@ -1,4 +1,4 @@
-"""`make demo`: English to German with the models in the box, on the runtime alone.
+"""A tour of the bundled models: English to German, on the runtime alone.
 
 Translates everyday sentences, shows how one of them closes from both ends, and measures what that
 saves against the model that writes left to right, in one run and in turns.
@@ -12,10 +12,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bothends import Translator
 from bothends.drawing import draw_steps
 from bothends.order import GenerationOrder
 from bothends.translation import Translation
+from bothends.translator import Translator
 
 SENTENCES = [
     "Where is the nearest station?",
@@ -45,7 +45,7 @@ def measure(translators: Sequence[Translator], beam: int, rounds: int) -> list[S
         for number, sentence in enumerate(SENTENCES):
             for model, translator in enumerate(translators):
                 start = time.perf_counter()
-                (translation,) = translator.translate([sentence], beam=beam)
+                translation = translator.translate(sentence, beam=beam)
                 steps[model][number] = translation.steps
                 if turn >= 0:
                     seconds[model][number][turn] = time.perf_counter() - start
@@ -70,7 +70,8 @@ def show_steps(order: GenerationOrder, translation: Translation) -> None:
     print()
 
 
-def main(rounds: int = 20) -> None:
+def show(rounds: int = 20) -> None:
+    """Print the whole tour."""
     translators = [Translator.load(name, threads=1) for name in MODELS]
     orders = [translator.description.order for translator in translators]
     fast = translators[1]
@@ -81,8 +82,7 @@ def main(rounds: int = 20) -> None:
 
     heading("How the words come: an arrow marks what a step has written")
     for order, translator in zip(orders, translators, strict=True):
-        (translation,) = translator.translate(SENTENCES[:1])
-        show_steps(order, translation)
+        show_steps(order, translator.translate(SENTENCES[0]))
 
     heading("Steps and time for a sentence, one at a time, one thread, int8")
     print("  beam   order   steps      time   speed-up")
@@ -98,8 +98,4 @@ def main(rounds: int = 20) -> None:
         f"\n  The same {len(SENTENCES)} sentences for all; medians of {rounds} rounds in which the"
         " models take turns."
     )
-    print('\nYour own: echo "Can you help me?" | .venv/bin/bothends translate\n')
-
-
-if __name__ == "__main__":
-    main()
+    print('\nYour own: echo "Can you help me?" | bothends translate\n')

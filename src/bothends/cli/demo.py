@@ -1,0 +1,21 @@
+"""`bothends demo`: a tour of the bundled models."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Times that each sentence is translated for the clock.")
+    ] = 20,
+) -> None:
+    """See how the bundled models write, and how fast.
+
+    It takes about a minute and needs nothing but the installed package.
+    """
+    from bothends.demo import show
+
+    show(rounds)

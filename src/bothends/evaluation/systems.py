@@ -1,0 +1,113 @@
+"""From files and models to an evaluation: who translates what, and what exists already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bothends.errors import UsageError, warn
+from bothends.evaluation.evaluate import Evaluation, System, evaluate
+from bothends.evaluation.parallel_lines import read_aligned, read_lines
+from bothends.files import write_atomically
+from bothends.metrics.named import choose_metrics, default_tokenizer
+from bothends.progress import progress
+from bothends.text.lines import Invalid
+from bothends.translation import Translation, TranslationOptions
+from bothends.translator import LoadOptions, Translator
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """Everything that is asked of an evaluation."""
+
+    reference: Path
+    #: names of metrics, see `choose_metrics`
+    metrics: str
+    #: sacreBLEU's; None is the one for the language that the first model writes
+    tokenizer: str | None = None
+    #: translate `source`; the first is the baseline
+    models: tuple[Path, ...] = ()
+    source: Path | None = None
+    #: translations that exist already; after the models
+    hypotheses: tuple[Path, ...] = ()
+    #: where translations are written: one file for each model, or none
+    outputs: tuple[Path, ...] = ()
+    samples: int = 1000
+    seed: int = 0
+    options: TranslationOptions = field(default_factory=TranslationOptions)
+    loading: LoadOptions = field(default_factory=LoadOptions)
+    invalid: Invalid = "error"
+
+    def __post_init__(self) -> None:
+        if not self.models and not self.hypotheses:
+            raise UsageError(
+                "nothing to evaluate: give --model DIR and --source FILE, or --hypothesis"
+            )
+        if self.models and self.source is None:
+            raise UsageError("--model needs --source FILE, the text to translate")
+        if self.outputs and len(self.outputs) != len(self.models):
+            raise UsageError(
+                f"--output has {len(self.outputs)} files, but there are {len(self.models)} "
+                "models: one for each"
+            )
+
+
+def evaluate_files(plan: EvaluationPlan) -> Evaluation:
+    """Translate with all models, read what exists already, and score all of it."""
+    reference = plan.reference
+    # Names that are unknown and packages that are missing are told before the work.
+    metrics = choose_metrics(plan.metrics, plan.tokenizer or default_tokenizer(plan.models))
+    references = read_lines(reference, plan.invalid, "a translation for each line")
+    finished = [
+        System(str(path), str(path), read_aligned(path, reference, len(references), plan.invalid))
+        for path in plan.hypotheses
+    ]
+    sources = None
+    if plan.source is not None:
+        sources = read_aligned(plan.source, reference, len(references), plan.invalid)
+    translated = list(_translate(plan, sources)) if sources is not None else []
+    return evaluate(
+        [*translated, *finished],
+        str(reference),
+        references,
+        metrics,
+        plan.samples,
+        plan.seed,
+        sources,
+    )
+
+
+def _translate(plan: EvaluationPlan, sources: Sequence[str]) -> Iterator[System]:
+    options = plan.options
+    settings = f"beam {options.beam}, length penalty {options.length_penalty:g}"
+    settings += ", deduplicated" if options.deduplicate else ""
+    for number, directory in enumerate(plan.models):
+        with plan.loading.load(directory) as translator:
+            translations = translate_all(translator, str(directory), sources, options)
+        texts = [translation.text for translation in translations]
+        order, engine = translator.description.order, plan.loading.engine
+        yield System(str(directory), f"{directory}: {order}, {engine}, {settings}", texts)
+        if plan.outputs:
+            output, content = plan.outputs[number], "".join(f"{text}\n" for text in texts)
+            if output.is_file() or not output.exists():
+                write_atomically(output, content.encode())
+            else:  # a device, which is written to and not replaced
+                output.write_text(content, "utf-8")
+
+
+def translate_all(
+    translator: Translator, name: str, lines: Sequence[str], options: TranslationOptions
+) -> list[Translation]:
+    """All translations of a text, with a progress bar and a warning about lines that were cut."""
+    translations = []
+    with progress(name, "lines", len(lines)) as advance:
+        for translation in translator.stream(lines, options):
+            translations.append(translation)
+            advance(1)
+    if overlong := sum(each.truncated for each in translations):
+        warn(
+            f"{name}: {overlong:,} lines were longer than {options.max_source_length} tokens, "
+            "the rest of them is not translated"
+        )
+    return translations
