@@ -13,6 +13,7 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,24 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert local
     for link in local:
         assert ((ROOT / page).parent / link).exists(), f"{page} links to {link}"
+
+
+def test_make_help_lists_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = dict(re.findall(r"^  make (\S+) +(\S.*)$", done.stdout, re.MULTILINE))
+    assert list(listed) == phony.split()
+
+
+def test_all_files_name_the_same_repository() -> None:
+    found = {
+        name: re.findall(pattern, (ROOT / name).read_text("utf-8"), re.MULTILINE)
+        for name, pattern in {
+            "pyproject.toml": r'^Repository = "(.*)"$',
+            "CITATION.cff": r"^repository-code: (.*)$",
+            "mkdocs.yml": r"^repo_url: (.*)$",
+        }.items()
+    }
+    ((address,),) = {tuple(addresses) for addresses in found.values()}
+    assert address.startswith("https://")
