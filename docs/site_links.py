@@ -49,7 +49,9 @@ def rewrite_links(markdown: str, name: str, repository: str) -> str:
 
     def rewrite(match: re.Match[str]) -> str:
         target = match["target"]
-        if target is None or "://" in target or target.startswith(("#", "mailto:")):
+        if target is None:
+            return _code(match)
+        if "://" in target or target.startswith(("#", "mailto:")):
             return match[0]
         path, hash_sign, fragment = target.partition("#")
         path = posixpath.normpath(posixpath.join(origin, path))
@@ -58,6 +60,12 @@ def rewrite_links(markdown: str, name: str, repository: str) -> str:
         return _address(path, posixpath.dirname(name), repository) + hash_sign + fragment
 
     return _LINK.sub(rewrite, markdown)
+
+
+def _code(match: re.Match[str]) -> str:
+    """Code as it is, but without the backslash before a bar in tables, which only GitHub needs."""
+    line = match.string[match.string.rfind("\n", 0, match.start()) + 1 :]
+    return match[0].replace("\\|", "|") if line.startswith("|") else match[0]
 
 
 def _address(path: str, folder: str, repository: str) -> str:

@@ -54,6 +54,13 @@ def test_code_is_no_link() -> None:
     assert rewrite_links(text, "index.md", REPOSITORY) == text
 
 
+def test_a_bar_in_the_code_of_a_table_is_shown_as_one() -> None:
+    text = "`a\\|b`\n\n| option |\n|---|\n| [x](LICENSE), `a\\|b` |\n"
+    bar = rewrite_links(text, "index.md", REPOSITORY)
+    assert bar.startswith("`a\\|b`\n")
+    assert bar.endswith("LICENSE), `a|b` |\n")
+
+
 def build(site: Path, docs: Path = ROOT / "docs") -> None:
     """Build the site; MkDocs raises an error if a link is broken."""
     config: dict[str, Any] = {"site_dir": str(site), "docs_dir": str(docs)}
