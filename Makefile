@@ -32,7 +32,7 @@ format: $(VENV)/dev.stamp  ## rewrite the sources as `check` wants them
 	$(BIN)/ruff check --fix .
 
 docs: $(VENV)/dev.stamp  ## the documentation site, in build/site; a broken link is an error
-	$(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo build/site/index.html
 
 dist: $(VENV)/dev.stamp  ## an sdist and a wheel, in dist

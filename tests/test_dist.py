@@ -64,6 +64,7 @@ def test_a_wheel_translates_in_a_clean_prefix(tmp_path: Path) -> None:
         directory=tmp_path, PYTHONPATH=installed,
     )  # fmt: skip
     assert Path(where.strip()).is_relative_to(prefix)
+    assert not list(prefix.rglob("*.cc")), "a wheel needs no sources"
     command = str(prefix / "bin" / "bothends")
     found = run(command, "translate", directory=tmp_path, PYTHONPATH=installed)
     assert found.strip() == Translator.load().translate([LINE])[0].text
