@@ -61,13 +61,20 @@ class FlowTranslator:
         self._protect = protect
         self._known: dict[str, str] = {}
 
-    def translate(self, flows: Sequence[Flow], whole: bool = False) -> list[list[Piece]]:
-        """The flows translated, in order; with `whole`, each is one sentence."""
-        cut = [self._cut(flow, whole) for flow in flows]
+    def translate(
+        self, flows: Sequence[Flow], *, whole: bool = False, in_pieces: bool = False
+    ) -> list[list[Piece]]:
+        """The flows translated, in order; with `whole`, each is one sentence.
+
+        With `in_pieces`, the text between tags is translated alone: for flows that were
+        translated before, but whose tags a format could not write where they were placed.
+        """
+        cut = [self._cut(flow, whole, counted=not in_pieces) for flow in flows]
         sentences = [part for parts in cut for part in parts if isinstance(part, _Sentence)]
-        self._ask(self._first_questions(sentences))
-        for sentence in sentences:
-            self._settle(sentence)
+        if not in_pieces:
+            self._ask(self._first_questions(sentences))
+            for sentence in sentences:
+                self._settle(sentence)
         failed = [sentence for sentence in sentences if sentence.pieces is None]
         self._ask([text for sentence in failed for text in self._pieces_to_ask(sentence.items)])
         for sentence in failed:
@@ -210,22 +217,36 @@ class FlowTranslator:
 
     # Cutting
 
-    def _cut(self, flow: Flow, whole: bool) -> list[_Sentence | list[Piece]]:
+    def _cut(self, flow: Flow, whole: bool, counted: bool) -> list[_Sentence | list[Piece]]:
         """Sentences, and the pieces between them."""
         items, text = self._itemise(flow)
-        spans = self._spans(text, items, whole)
+        spans = self._spans(text, items, whole, counted)
         cursor = _Cursor(items)
+        ends = _tag_ends(items)
         parts: list[_Sentence | list[Piece]] = []
         for span in spans:
-            parts.append(source_pieces(cursor.take(span.start, marks=True)))
-            sentence = _Sentence(list(cursor.take(span.end, marks=False)))
-            parts.append(sentence)
-            self._report.sentences += _has_words(sentence.items) or bool(sentence.targets)
-            for item in sentence.items:
-                self._report.tags += isinstance(item, Open)
-                self._report.protected_spans += isinstance(item, Thing) and item.target is None
+            gap = list(cursor.take(span.start, marks=True))
+            # A tag that ends inside the sentence belongs to it, and so does one that begins inside.
+            own: list[Item] = []
+            while gap and isinstance(gap[-1], Open):
+                if ends[cursor.index - len(own) - 1] >= span.end:
+                    break
+                own.insert(0, gap.pop())
+            own += cursor.take(span.end, marks=False)
+            while isinstance(cursor.mark(), Close) and ends[cursor.index] > span.start:
+                own += cursor.take_mark()
+            sentence = _Sentence(own)
+            parts += [source_pieces(gap), sentence]
+            if counted:
+                self._count(sentence.items)
         parts.append(source_pieces(cursor.take(len(text), marks=True)))
         return parts
+
+    def _count(self, items: Sequence[Item]) -> None:
+        self._report.sentences += _has_words(items)
+        for item in items:
+            self._report.tags += isinstance(item, Open)
+            self._report.protected_spans += isinstance(item, Thing) and item.target is None
 
     def _itemise(self, flow: Flow) -> tuple[list[Item], str]:
         """The flow with its protected spans and terms as things, and its text.
@@ -265,7 +286,7 @@ class FlowTranslator:
                 filled.append(_fill(item))
         return items, "".join(filled)
 
-    def _spans(self, text: str, items: Sequence[Item], whole: bool) -> list[Span]:
+    def _spans(self, text: str, items: Sequence[Item], whole: bool, counted: bool) -> list[Span]:
         options = self._options
         if whole:
             stripped = text.strip()
@@ -281,7 +302,7 @@ class FlowTranslator:
         cut: list[Span] = []
         for span in spans:
             parts = cut_at_clauses(text, span, self._measure, options.max_length)
-            self._report.cut_sentences += len(parts) > 1
+            self._report.cut_sentences += counted and len(parts) > 1
             cut += parts
         return cut
 
@@ -294,19 +315,20 @@ class _Cursor:
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._items = items
-        self._index = 0
+        #: of the next item
+        self.index = 0
         self._offset = 0
         self._used = 0  # of the item at the index
 
     def take(self, upto: int, marks: bool) -> Iterator[Item]:
         """The items up to an offset; with `marks`, also the tags that stand right there."""
-        while self._index < len(self._items):
-            item = self._items[self._index]
+        while self.index < len(self._items):
+            item = self._items[self.index]
             width = _width(item)
             if width == 0:
                 if self._offset > upto or (self._offset == upto and not marks):
                     return
-                self._index += 1
+                self.index += 1
                 yield item
                 continue
             if self._offset >= upto:
@@ -317,9 +339,34 @@ class _Cursor:
             self._used += step
             self._offset += step
             if self._used == width:
-                self._index += 1
+                self.index += 1
                 self._used = 0
             yield part
+
+
+    def mark(self) -> Item | None:
+        """The tag that stands here, if one does."""
+        item = self._items[self.index] if self.index < len(self._items) else None
+        return item if isinstance(item, (Open, Close)) else None
+
+    def take_mark(self) -> list[Item]:
+        self.index += 1
+        return [self._items[self.index - 1]]
+
+
+def _tag_ends(items: Sequence[Item]) -> dict[int, int]:
+    """For each tag mark, by its index, the offset of its other end."""
+    ends: dict[int, int] = {}
+    stack: list[tuple[int, int]] = []
+    offset = 0
+    for index, item in enumerate(items):
+        if isinstance(item, Open):
+            stack.append((index, offset))
+        elif isinstance(item, Close):
+            opened, start = stack.pop()
+            ends[opened], ends[index] = offset, start
+        offset += _width(item)
+    return ends
 
 
 def _as_item(piece: Piece) -> Item:

@@ -1,0 +1,291 @@
+"""Markdown: running text is translated in place; all the rest stays to the letter.
+
+markdown-it finds the blocks; a block's text is replaced in its lines. What a translation must not
+change is checked by parsing: a block whose inline markup would differ is translated in pieces, and
+if that does not help, kept. Finally the whole document must parse to the same skeleton.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from bothends.documents.flows import FlowTranslator
+from bothends.documents.markdown_inline import inline_pieces, make_parser
+from bothends.documents.options import DocumentOptions, DocumentReport
+from bothends.documents.pieces import Atom, Flow, New, Open, Piece, Text, merge_new
+
+_FRONT_MATTER = re.compile(
+    r"\A\ufeff?(?:---[ \t]*\r?\n(?:(?!---)[^\n]*\n){0,1000}?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)"
+    r"|\+\+\+[ \t]*\r?\n(?:(?!\+\+\+)[^\n]*\n){0,1000}?\+\+\+[ \t]*(?:\r?\n|\Z))"
+)
+_LINE_END = re.compile(r"(\r\n|\r|\n)")
+_IMAGE_ALT = re.compile(r"\A!\[([^\[\]\\`*_<>&!]+)\](?=\(|\[[^\]])")
+#: How often a document whose blocks changed is mended block by block, before all is kept.
+_REPAIRS = 20
+
+# What may begin a block, or markup, at the start of a line of text.
+_BLOCK_START = re.compile(
+    r"(#{1,6}(?=\s|$)|[-+*](?=\s|$)|>|=+\s*$|-+\s*$|(?:-\s*){3,}$|~~~|\||:(?=\s?-))"
+    r"|(\d{1,9})([.)])(?=\s|$)"
+)
+_SPECIAL = re.compile(
+    r"\\(?=[!-/:-@\[-`{-~\n]|$)|[`\[\]*]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])"
+    r"|&(?=#?\w{1,40};)|~(?=~)|(?<=~)~"
+)
+
+
+@dataclass
+class _Block:
+    """A block's text, and the stretches of the lines that spell it."""
+
+    content: str
+    env: dict[str, Any]
+    flow: list[Piece]
+    #: line, first column and end column of each line of the content
+    places: list[tuple[int, int, int]]
+    is_cell: bool
+    #: an image's description was translated
+    touched: bool = False
+    new: str | None = None
+
+
+def translate_markdown(
+    text: str, translator: FlowTranslator, options: DocumentOptions, report: DocumentReport
+) -> str:
+    """Translate the running text of a Markdown document."""
+    front = _FRONT_MATTER.match(text)
+    head = front[0] if front else ""
+    document = _Document(text[len(head) :], report)
+    if options.attributes:
+        _translate_alts(document.blocks, translator)
+    pending = document.blocks
+    for in_pieces in (False, True):
+        translated = translator.translate([block.flow for block in pending], in_pieces=in_pieces)
+        for block, pieces in zip(pending, translated, strict=True):
+            block.new = document.write(block, pieces)
+        pending = [block for block in pending if block.new is None]
+    for block in pending:
+        block.new = block.content
+    report.kept_blocks += len(pending)
+    return head + document.finish()
+
+
+class _Document:
+    """The lines of a document, its blocks, and the parser that judges them."""
+
+    def __init__(self, text: str, report: DocumentReport) -> None:
+        parts = _LINE_END.split(text)
+        self.lines, self.ends = parts[::2], [*parts[1::2], ""]
+        self.report = report
+        self.parser = make_parser()
+        self.env: dict[str, Any] = {}
+        self.tokens = self._parse("\n".join(self.lines), self.env)
+        self.blocks: list[_Block] = []
+        row: tuple[int, int] = (-1, 0)  # line of the last cell, and the column where it ended
+        for index, token in enumerate(self.tokens):
+            if token.type != "inline" or token.map is None or not token.content.strip():
+                continue
+            is_cell = self.tokens[index - 1].type in ("th_open", "td_open")
+            if is_cell:
+                line = token.map[0]
+                places = self._cell(line, token.content, row[1] if row[0] == line else 0)
+                row = (line, places[0][2] if places else row[1])
+            else:
+                places = self._lines_of(token)
+            if not places:
+                self.report.kept_blocks += 1
+                continue
+            flow = inline_pieces(self.parser, token.content, self.env)
+            self.blocks.append(_Block(token.content, self.env, flow, places, is_cell))
+
+    def _parse(self, text: str, env: dict[str, Any]) -> list[Token]:
+        return self.parser.parse(text, env)
+
+    def _lines_of(self, token: Token) -> list[tuple[int, int, int]]:
+        """Where each line of the content stands in the source; nothing if it cannot be told."""
+        places = []
+        first = (token.map or [0])[0]
+        for number, line in enumerate(token.content.split("\n"), start=first):
+            source = self.lines[number] if number < len(self.lines) else ""
+            start = source.rfind(line)
+            if start < 0 or not re.fullmatch(r"\s*#*\s*", source[start + len(line) :]):
+                return []
+            places.append((number, start, start + len(line)))
+        return places
+
+    def _cell(self, line: int, content: str, after: int) -> list[tuple[int, int, int]]:
+        source = self.lines[line]
+        spelled = content.replace("|", "\\|")
+        pattern = re.compile(rf"(?:(?<=[\s|])|^){re.escape(spelled)}(?=\s*(?:\||$))")
+        match = pattern.search(source, after)
+        return [(line, match.start(), match.end())] if match else []
+
+    def write(self, block: _Block, pieces: Sequence[Piece]) -> str | None:
+        """The content with its translation; None if it would not parse as before."""
+        if not block.touched and not any(isinstance(piece, New) for piece in pieces):
+            return block.content
+        merged = merge_new(pieces)
+        content = write_markdown(merged)
+        if content.count("\n") >= len(block.places):
+            return None
+        tokens = self.parser.parseInline(content, block.env)[0].children or []
+        old = self.parser.parseInline(block.content, block.env)[0].children or []
+        same = _canonical(tokens) == _canonical(old)
+        return content if same and _visible(tokens) == _visible_of(merged) else None
+
+    def finish(self) -> str:
+        """The document with all blocks replaced, if it still has its skeleton."""
+        for _ in range(_REPAIRS):
+            text = self._assembled()
+            line = self._first_difference(text)
+            if line is None:
+                return self._with_ends(text)
+            culprit = self._changed_near(line)
+            if culprit is None:
+                break
+            culprit.new = culprit.content
+            self.report.kept_blocks += 1
+        for block in self.blocks:
+            self.report.kept_blocks += block.new != block.content
+            block.new = block.content
+        return self._with_ends(self._assembled())
+
+    def _assembled(self) -> list[str | None]:
+        """The lines with what replaces them; None where a line is no longer needed."""
+        lines: list[str | None] = list(self.lines)
+        # From right to left, so that columns hold for several cells of a line.
+        for block in reversed(self.blocks):
+            if block.new is None or block.new == block.content:
+                continue
+            new = block.new.split("\n")
+            for number, (line, start, end) in enumerate(block.places):
+                source = lines[line] or ""
+                if number >= len(new):
+                    # A heading's closing marks are on its only line: nothing else is lost here.
+                    lines[line] = None
+                    continue
+                written = new[number].replace("|", "\\|") if block.is_cell else new[number]
+                lines[line] = source[:start] + written + source[end:]
+        return lines
+
+    def _with_ends(self, lines: Sequence[str | None]) -> str:
+        kept = [(line, end) for line, end in zip(lines, self.ends, strict=True) if line is not None]
+        return "".join(line + end for line, end in kept)
+
+    def _first_difference(self, lines: Sequence[str | None]) -> int | None:
+        """The source line where the skeleton first differs."""
+        env: dict[str, Any] = {}
+        new = self._parse("\n".join(line for line in lines if line is not None), env)
+        line = 0
+        for old, other in zip(self.tokens, new, strict=False):
+            line = old.map[0] if old.map else line
+            if _signature(old) != _signature(other):
+                return line
+        return None if len(self.tokens) == len(new) else line
+
+    def _changed_near(self, line: int) -> _Block | None:
+        changed = [block for block in self.blocks if block.new != block.content]
+        return min(changed, key=lambda block: abs(block.places[0][0] - line), default=None)
+
+
+def markdown_skeleton(text: str) -> list[Any]:
+    """What must not change: blocks, code, links, images, tags; not words, nor their order."""
+    front = _FRONT_MATTER.match(text)
+    head = front[0] if front else ""
+    tokens = make_parser().parse(text[len(head) :])
+    return [head, *map(_signature, tokens)]
+
+
+def _signature(token: Token) -> Any:
+    if token.type == "inline":
+        return _canonical(token.children or [])
+    attributes = tuple(sorted(token.attrs.items()))
+    return (token.type, token.tag, token.markup, token.info, attributes, token.content)
+
+
+def _canonical(tokens: Sequence[Token]) -> tuple[Any, ...]:
+    """The tree of inline markup; order among neighbours does not count, for words move."""
+    stack: list[tuple[Any, list[Any]]] = [(None, [])]
+    for token in tokens:
+        if token.type in ("text", "text_special", "softbreak"):
+            continue
+        attributes = tuple(sorted((key, str(value)) for key, value in token.attrs.items()))
+        content = "" if token.type == "image" else token.content
+        node = (token.type, attributes, content)
+        if token.nesting == 1:
+            stack.append((node, []))
+        elif token.nesting == -1 and len(stack) > 1:
+            opened, children = stack.pop()
+            stack[-1][1].append((opened, tuple(sorted(children, key=repr))))
+        else:
+            stack[-1][1].append((node, ()))
+    return tuple(sorted(stack[0][1], key=repr))
+
+
+def _visible(tokens: Sequence[Token]) -> str:
+    """The characters of the text, without white space."""
+    texts = (token.content for token in tokens if token.type in ("text", "text_special"))
+    return "".join("".join(texts).split())
+
+
+def _visible_of(pieces: Sequence[Piece]) -> str:
+    """Text and the extensions that CommonMark takes for text."""
+    parts = []
+    for piece in pieces:
+        if isinstance(piece, (New, Text)):
+            parts.append(piece.text)
+        elif isinstance(piece, Atom) and piece.raw[:1] in "[:":
+            parts.append(piece.raw)
+    return "".join("".join(parts).split())
+
+
+def write_markdown(pieces: Sequence[Piece]) -> str:
+    """Pieces as Markdown; new text is escaped where it could be taken for markup."""
+    parts: list[str] = []
+    for index, piece in enumerate(pieces):
+        if not isinstance(piece, New):
+            parts.append(piece.raw)
+            continue
+        escaped = _SPECIAL.sub(r"\\\g<0>", piece.text)
+        following = pieces[index + 1] if index + 1 < len(pieces) else None
+        if escaped.endswith("!") and isinstance(following, Open):
+            escaped = escaped[:-1] + "\\!"
+        at_start = not parts or parts[-1].endswith("\n")
+        lines = escaped.split("\n")
+        lines = [
+            _escape_start(line.lstrip() if number else line) if number or at_start else line
+            for number, line in enumerate(lines)
+        ]
+        parts.append("\n".join(lines))
+    return "".join(parts)
+
+
+def _escape_start(line: str) -> str:
+    match = _BLOCK_START.match(line)
+    if match is None:
+        return line
+    if match[2]:
+        return f"{match[2]}\\{line[len(match[2]):]}"
+    return f"\\{line}"
+
+
+def _translate_alts(blocks: Sequence[_Block], translator: FlowTranslator) -> None:
+    """Replace the descriptions of images by their translations."""
+    found: list[tuple[_Block, int, re.Match[str]]] = []
+    for block in blocks:
+        for index, piece in enumerate(block.flow):
+            match = _IMAGE_ALT.match(piece.raw) if isinstance(piece, Atom) else None
+            if match is not None:
+                found.append((block, index, match))
+    flows: list[Flow] = [[Text(match[1], match[1])] for _, _, match in found]
+    for (block, index, match), pieces in zip(found, translator.translate(flows), strict=True):
+        raw = match.string
+        alt = write_markdown(merge_new(pieces))
+        block.flow[index] = Atom(f"![{alt}]{raw[match.end():]}", "void")
+        block.touched |= alt != match[1]
