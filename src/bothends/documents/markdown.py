@@ -229,9 +229,15 @@ def _canonical(tokens: Sequence[Token]) -> tuple[Any, ...]:
 
 
 def _visible(tokens: Sequence[Token]) -> str:
-    """The characters of the text, without white space."""
-    texts = (token.content for token in tokens if token.type in ("text", "text_special"))
-    return "".join("".join(texts).split())
+    """The characters of the text, without white space; an address in angles is opaque."""
+    parts = []
+    address = False
+    for token in tokens:
+        if token.type in ("link_open", "link_close"):
+            address = token.type == "link_open" and token.info == "auto"
+        elif token.type in ("text", "text_special") and not address:
+            parts.append(token.content)
+    return "".join("".join(parts).split())
 
 
 def _visible_of(pieces: Sequence[Piece]) -> str:

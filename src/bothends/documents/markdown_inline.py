@@ -134,7 +134,7 @@ class _Builder:
             self._text(end)
             raw = self.content[end : link.end]
             if raw in ("]", "][]"):
-                raw = f"][{self.content[start:end]}]"
+                raw = f"][{' '.join(self.content[start:end].split())}]"
             self.pieces.append(Close(raw))
             self.position = link.end
 
