@@ -21,12 +21,13 @@ OPAQUE_NAMES = frozenset(
 #: Elements inside which tags are text.
 _RAW_NAMES = frozenset("script style xmp iframe noembed noframes textarea title".split())
 
-_ATTRIBUTES = r"""(?:[^>"'=]|=\s*"[^"]*"|=\s*'[^']*'|=(?!\s*["'])|["'])*"""
+# A quote that is never closed takes the rest of the page into its tag.
+_ATTRIBUTES = r"""(?:[^>"'=]|=\s*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z))|=(?!\s*["'])|["'])*"""
 _TOKEN = re.compile(
-    r"(?P<comment><!--(?:>|->|[\s\S]*?(?:--!?>|$)))"
-    r"|(?P<doctype><[!?][^>]*(?:>|$)|</(?![A-Za-z>])[^>]*(?:>|$))"
-    rf"|(?P<close></[A-Za-z]{_ATTRIBUTES}(?:>|$))"
-    rf"|(?P<open><[A-Za-z]{_ATTRIBUTES}(?:>|$))"
+    r"(?P<comment><!--(?:>|->|[\s\S]*?(?:--!?>|\Z)))"
+    r"|(?P<doctype><[!?][^>]*(?:>|\Z)|</(?![A-Za-z>])[^>]*(?:>|\Z))"
+    rf"|(?P<close></[A-Za-z]{_ATTRIBUTES}(?:>|\Z))"
+    rf"|(?P<open><[A-Za-z]{_ATTRIBUTES}(?:>|\Z))"
     r"|(?P<text>(?:[^<]+|<)(?:[^<]|<(?![A-Za-z/!?]))*)"
 )
 _NAME = re.compile(r"</?([A-Za-z][^\s/>]*)")

@@ -137,7 +137,18 @@ class _Document:
         tokens = self.parser.parseInline(content, block.env)[0].children or []
         old = self.parser.parseInline(block.content, block.env)[0].children or []
         same = _canonical(tokens) == _canonical(old)
-        return content if same and _visible(tokens) == _visible_of(merged) else None
+        return content if same and _visible(tokens) == self._text_of(merged) else None
+
+    def _text_of(self, pieces: Sequence[Piece]) -> str:
+        """The characters that a parser should find in these pieces."""
+        parts = []
+        for piece in pieces:
+            if isinstance(piece, (New, Text)):
+                parts.append(piece.text)
+            elif isinstance(piece, Atom):
+                inside = self.parser.parseInline(piece.raw, self.env)[0].children or []
+                parts.append(_visible(inside))
+        return "".join("".join(parts).split())
 
     def finish(self) -> str:
         """The document with all blocks replaced, if it still has its skeleton."""
@@ -237,17 +248,6 @@ def _visible(tokens: Sequence[Token]) -> str:
             address = token.type == "link_open" and token.info == "auto"
         elif token.type in ("text", "text_special") and not address:
             parts.append(token.content)
-    return "".join("".join(parts).split())
-
-
-def _visible_of(pieces: Sequence[Piece]) -> str:
-    """Text and the extensions that CommonMark takes for text."""
-    parts = []
-    for piece in pieces:
-        if isinstance(piece, (New, Text)):
-            parts.append(piece.text)
-        elif isinstance(piece, Atom) and piece.raw[:1] in "[:":
-            parts.append(piece.raw)
     return "".join("".join(parts).split())
 
 

@@ -22,7 +22,7 @@ from bothends.documents.html_scanner import OPAQUE_NAMES, VOID_NAMES
 from bothends.documents.pieces import Atom, Close, New, Open, Piece, Text
 
 #: Marks that GitHub and others know beyond CommonMark: footnotes, task boxes, alerts, emoji names.
-_EXTENSIONS = re.compile(r"(\[\^[^\]\s]+\]|^\[[ xX]\](?=\s)|^\[![A-Z]+\]|:[a-z0-9_+-]+:)")
+_EXTENSIONS = re.compile(r"(\[\^[^\]\s]+\]:?|^\[[ xX]\](?=\s)|^\[![A-Z]+\]|:[a-z0-9_+-]+:)")
 _TAG_NAME = re.compile(r"</?([A-Za-z][\w-]*)")
 #: Blocks and tags deeper than this are text to the parser: it recurses.
 _MAX_NESTING = 60
@@ -108,6 +108,8 @@ class _Builder:
 
     def build(self, events: Sequence[_Event]) -> list[Piece]:
         for event in events:
+            if event.start < self.position:  # inside a footnote's mark
+                continue
             self._close_links(event.start)
             self._text(event.start)
             self._event(event)
@@ -141,6 +143,11 @@ class _Builder:
     def _event(self, event: _Event) -> None:
         raw = self.content[event.start : event.end]
         kinds = {token.type for token in event.tokens}
+        if event.rule == "link" and raw.startswith("[^"):
+            # A footnote whose text is a single word reads as a link in CommonMark.
+            self.pieces.append(Atom(raw, "void"))
+            self.position = event.end
+            return
         if event.rule == "link":
             self.links.append(event)
             self.pieces.append(Open("["))

@@ -1,0 +1,113 @@
+"""HTML: the text changes, what a browser builds does not, whatever a translator answers."""
+
+from __future__ import annotations
+
+import pytest
+from fake_translators import EVERY, reverse, upper
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bothends.documents import DocumentOptions, translate_document
+from bothends.documents.html import html_skeleton
+from bothends.documents.html_scanner import scan_html
+
+CASES = [
+    ("<p>Some <b>bold</b> text.</p>", "<p>SOME <b>BOLD</b> TEXT.</p>"),
+    ("<p>a<p>b<br>c", "<p>A<p>B<br>C"),
+    ("<p>x <code>y.z()</code> w</p>", "<p>X <code>y.z()</code> W</p>"),
+    ("<pre>a\n b</pre><script>a<b</script><style>p{}</style>",) * 2,
+    ("<title>a &amp; b</title>", "<title>A &amp; B</title>"),
+    ("<!-- a <b> --><!doctype html><?php a ?>",) * 2,
+    ('<a href="x?a=1&amp;b=2" title=\'t\'>go</a>', '<a href="x?a=1&amp;b=2" title=\'t\'>GO</a>'),
+    ("a < 6 & b &copy; <3", "A &lt; 6 &amp; B © &lt;3"),
+    ("5 < 6 & 7", "5 < 6 & 7"),  # nothing to translate, nothing touched
+    ("<td>a<td>b</table>", "<td>A<td>B</table>"),
+    ('<span translate="no">a</span> b', '<span translate="no">a</span> B'),
+    ("<p class='notranslate x'>a <b>b</b></p><p>c</p>", "<p class='notranslate x'>a <b>b</b></p><p>C</p>"),
+    ("<b>a <p>b</b> c</p>", "<b>A <p>B</b> C</p>"),
+    ("<p>a <i>b. C</i> d</p>", "<p>A <i>B. C</i> D</p>"),
+    ("a <x-y>b</x-y>\r\n  c", "A <x-y>B</x-y>\r\n  C"),
+    ("<p>a <a name=x></a>b</p>", "<p>A <a name=x></a>B</p>"),
+    ("a <img alt='i' src=x> b", "A <img alt='i' src=x> B"),
+    ("<textarea>a</textarea><option>b", "<textarea>a</textarea><option>B"),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), CASES)
+def test_only_running_text_changes(source: str, expected: str) -> None:
+    result = translate_document(source, "html", upper)
+    assert result.text == expected
+    assert result.report.kept_blocks == 0
+
+
+def test_tags_follow_their_words() -> None:
+    source = '<p>Read <b>the page</b> or <a href="x">ask <i>us</i> now</a> first.</p>'
+    result = translate_document(source, "html", reverse)
+    assert result.text == '<p>first. <a href="x">now <i>us</i> ask</a> or <b>page the</b> Read</p>'
+    assert (result.report.tags, result.report.unplaced_tags) == (3, 0)
+
+
+def test_attributes_on_request() -> None:
+    source = '<p title="a tip">x <img alt="an &quot;i&quot;" src="y z"></p><script>" alt=\'q\'"</script>'
+    kept = translate_document(source, "html", upper)
+    assert "a tip" in kept.text
+    changed = translate_document(source, "html", upper, DocumentOptions(attributes=True))
+    expected = '<p title="A TIP">X <img alt="AN &quot;I&quot;" src="y z"></p>'
+    assert changed.text == expected + '<script>" alt=\'q\'"</script>'
+
+
+WORDS = st.sampled_from("word Word. & < > &amp; &lt; 3.5 http://x.y/z?a=1 {x} 日本語。 é \"q\" 'r' -- ]]>".split())
+TEXT = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
+INLINE = st.recursive(
+    TEXT,
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(" ".join),
+        inner.map("<b>{}</b>".format),
+        inner.map('<a href="x&amp;y">{}</a>'.format),
+        inner.map("<span class='s'><i>{}</i></span>".format),
+        inner.map("<code>{}</code>".format),
+        inner.map("<b>{}".format),
+        inner.map("{}</i>".format),
+        st.tuples(inner, inner).map("<br>".join),
+        st.tuples(inner, inner).map("<!-- c -->".join),
+        st.tuples(inner, inner).map("\n  <img src=x>".join),
+    ),
+    max_leaves=6,
+)
+PAGE = st.recursive(
+    INLINE,
+    lambda inner: st.one_of(
+        inner.map("<div>{}</div>".format),
+        inner.map("<p>{}".format),
+        inner.map("<ul><li>{}<li>x</ul>".format),
+        inner.map("<table><tr><td>{}</table>".format),
+        inner.map("<script>{}</script>".format),
+        inner.map("<title>{}</title>".format),
+        inner.map("<!doctype html><html><body>{}</body></html>".format),
+        st.tuples(inner, inner).map("\n".join),
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(PAGE, st.sampled_from(sorted(EVERY)))
+def test_generated_pages_keep_their_skeleton(text: str, translator: str) -> None:
+    result = translate_document(text, "html", EVERY[translator])
+    assert html_skeleton(result.text) == html_skeleton(text)
+    if translator == "identity":
+        assert result.text == text
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from([*"ab <>/!-='\"&;?", "<script>", "</script>", "<!--", "-->"])))
+def test_tokens_are_the_page(parts: list[str]) -> None:
+    text = "".join(parts)
+    assert "".join(token.raw for token in scan_html(text)) == text
+
+
+def test_the_skeleton_sees_what_must_not_change() -> None:
+    page = '<p>a <b>b</b> <a href="x">c</a></p><script>d</script>'
+    for change in [("<b>", "<i>"), ('"x"', '"y"'), (">d<", ">e<"), ("<p>", "<div>"), ("</b>", "")]:
+        assert html_skeleton(page) != html_skeleton(page.replace(*change))
+    assert html_skeleton(page) == html_skeleton('<p>A <a href="x">C</a> <b>B</b></p><script>d</script>')

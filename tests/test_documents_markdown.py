@@ -1,0 +1,186 @@
+"""Markdown: the text changes, the skeleton does not, whatever a translator answers."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+from fake_translators import EVERY, identity, reverse, upper
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bothends.documents import DocumentOptions, translate_document
+from bothends.documents.markdown import markdown_skeleton
+from bothends.documents.markdown_inline import inline_pieces, make_parser
+
+TOP = Path(__file__).parent.parent
+
+
+def translate(text: str, name: str = "upper") -> str:
+    return translate_document(text, "markdown", EVERY[name]).text
+
+
+CASES = [
+    ("# A *great* title ##\n", "# A *GREAT* TITLE ##\n"),
+    ("Title\n=====\n\ntext", "TITLE\n=====\n\nTEXT"),
+    ("Some **bold** and `code()`.", "SOME **BOLD** AND `code()`."),
+    ("[a link](http://x.y/z \"t\") here", '[A LINK](http://x.y/z "t") HERE'),
+    ("see [ref]\n\n[ref]: http://x.y\n", "SEE [REF][ref]\n\n[ref]: http://x.y\n"),
+    ("see [two\nwords][]\n\n[two words]: /x\n", "SEE [TWO\nWORDS][two words]\n\n[two words]: /x\n"),
+    ("- [ ] one\n- [x] two\n  more\n", "- [ ] ONE\n- [x] TWO\n  MORE\n"),
+    ("> a quote\n> goes on\n", "> A QUOTE\n> GOES ON\n"),
+    ("| a | b \\| c |\n|---|:-:|\n| d | `e\\|f` |\n", "| A | B \\| C |\n|---|:-:|\n| D | `e\\|f` |\n"),
+    ("---\ntitle: x\n---\ntext\n", "---\ntitle: x\n---\nTEXT\n"),
+    ("```\ncode\n```\n\n    more code\n", "```\ncode\n```\n\n    more code\n"),
+    ("<div>\nraw\n</div>\n", "<div>\nraw\n</div>\n"),
+    ("a <kbd>key</kbd> and <b>bold</b>", "A <kbd>key</kbd> AND <b>BOLD</b>"),
+    ("a&nbsp;b &lt;c d \\*e\\*", "A B \\<C D \\*E\\*"),
+    ("snake_case and a * b", "SNAKE_CASE AND A \\* B"),
+    ("![an image](x.png) and text", "![an image](x.png) AND TEXT"),
+    ("one  \ntwo\\\nthree", "ONE  \nTWO\\\nTHREE"),
+    ("at <http://x.y> now[^1]\n\n[^1]: a note\n", "AT <http://x.y> NOW[^1]\n\n[^1]: A NOTE\n"),
+    ("now[^1]\n\n[^1]: note\n", "NOW[^1]\n\n[^1]: note\n"),
+    ("a\r\nb\r\n\r\nc\r\n", "A\r\nB\r\n\r\nC\r\n"),
+    ("***both*** **a *b* c** ~~d~~", "***BOTH*** **A *B* C** ~~D~~"),
+    ("<!-- kept -->\n\ntext <!-- kept --> more", "<!-- kept -->\n\nTEXT <!-- kept --> MORE"),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), CASES)
+def test_only_running_text_changes(source: str, expected: str) -> None:
+    result = translate_document(source, "markdown", upper)
+    assert result.text == expected
+    assert result.report.kept_blocks == 0
+
+
+def test_tags_follow_their_words() -> None:
+    source = "Read **the page** or [ask `us` now](http://x.y) first."
+    result = translate_document(source, "markdown", reverse)
+    assert result.text == "first. [now `us` ask](http://x.y) or **page the** Read"
+    assert (result.report.tags, result.report.unplaced_tags) == (2, 0)
+
+
+def test_a_tag_over_two_sentences_stays_one_tag() -> None:
+    result = translate_document("A **b c. D e** f g.", "markdown", upper)
+    assert result.text == "A **B C. D E** F G."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "translation"),
+    [
+        ("Something harmless", "# no heading"),
+        ("Something harmless", "- no item"),
+        ("Something harmless", "12. no item"),
+        ("Something harmless", "> no quote"),
+        ("Something harmless", "no *emphasis* or `code` or <b>tag</b> or [link](x)"),
+        ("Something harmless", "=== no title"),
+        ("Something harmless", "&amp; &lt; \\* \\\\ ~~no~~ __no__"),
+        ("two lines\nof text", "--- ---"),
+        ("two lines\nof text", "a ==="),
+    ],
+)
+def test_a_translation_is_only_text(sentence: str, translation: str) -> None:
+    result = translate_document(sentence, "markdown", lambda asked: [translation] * len(asked))
+    assert markdown_skeleton(result.text) == markdown_skeleton(sentence)
+    assert result.report.kept_blocks == 0
+    (inline,) = (token for token in make_parser().parse(result.text) if token.type == "inline")
+    seen = "".join(child.content or " " for child in inline.children or [])
+    assert seen.split() == translation.split()
+
+
+def test_descriptions_of_images_on_request() -> None:
+    source = "![an image](x.png) text ![ref][]\n\n[ref]: y.png\n"
+    result = translate_document(source, "markdown", upper, DocumentOptions(attributes=True))
+    assert result.text == "![AN IMAGE](x.png) TEXT ![ref][]\n\n[ref]: y.png\n"
+
+
+def readmes() -> dict[str, str]:
+    """This project's pages and those of installed packages, at most so many characters."""
+    own = [TOP / "README.md", *sorted(TOP.glob("docs/*.md"))]
+    pages = {path.name: path.read_text()[:15_000] for path in own}
+    for distribution in sorted(
+        importlib.metadata.distributions(), key=lambda found: found.metadata["Name"].lower()
+    ):
+        kind = distribution.metadata.get("Description-Content-Type") or ""
+        text = distribution.metadata.get_payload() if "markdown" in kind else None
+        if isinstance(text, str) and len(text) < 8_000 and sum(map(len, pages.values())) < 2.2e5:
+            pages[distribution.metadata["Name"]] = text
+    return pages
+
+
+PAGES = readmes()
+
+
+def test_real_pages_come_back_from_identity_to_the_letter() -> None:
+    for name, page in PAGES.items():
+        assert translate_document(page, "markdown", identity).text == page, name
+
+
+@pytest.mark.parametrize("translator", ["upper", "reverse", "garbage"])
+def test_real_pages_keep_their_skeleton(translator: str) -> None:
+    sentences = kept = 0
+    for name, page in PAGES.items():
+        result = translate_document(page, "markdown", EVERY[translator])
+        assert markdown_skeleton(result.text) == markdown_skeleton(page), name
+        sentences += result.report.sentences
+        kept += result.report.kept_blocks
+    assert sentences > 500
+    assert kept < 0.02 * sentences
+
+
+WORDS = st.sampled_from(
+    "word Word. two-part snake_case 3.5 & < * _ ` [ ] ! # - 1. | \\ ~ http://x.y/z {x} 日本語。 é".split()
+)
+TEXT = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
+INLINE = st.recursive(
+    TEXT,
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(" ".join),
+        inner.map("*{}*".format),
+        inner.map("**{}**".format),
+        inner.map("[{}](http://x.y)".format),
+        inner.map("<b>{}</b>".format),
+        inner.map("`{}`".format),
+        inner.map("![{}](i.png)".format),
+        st.tuples(inner, inner).map("\n".join),
+        st.tuples(inner, inner).map("  \n".join),
+    ),
+    max_leaves=6,
+)
+BLOCK = st.recursive(
+    st.one_of(
+        INLINE,
+        INLINE.map(lambda text: "## " + text.replace("\n", " ")),
+        INLINE.map("```\n{}\n```".format),
+        INLINE.map("<div>\n{}\n</div>".format),
+        st.tuples(INLINE, INLINE).map(
+            lambda pair: "| a | b |\n|---|---|\n| {} | {} |".format(
+                *(text.replace("\n", " ") for text in pair)
+            )
+        ),
+    ),
+    lambda inner: st.one_of(
+        inner.map(lambda text: "- " + text.replace("\n", "\n  ")),
+        inner.map(lambda text: "> " + text.replace("\n", "\n> ")),
+        st.tuples(inner, inner).map("\n\n".join),
+        st.tuples(inner, inner).map("\n".join),
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(BLOCK, st.sampled_from(sorted(EVERY)))
+def test_generated_documents_keep_their_skeleton(text: str, translator: str) -> None:
+    result = translate_document(text, "markdown", EVERY[translator])
+    assert markdown_skeleton(result.text) == markdown_skeleton(text)
+    if translator == "identity":
+        assert result.text == text
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(INLINE, st.text(st.sampled_from(list("ab *_`[]()<>!~\\&;\n:^/")), max_size=30)))
+def test_pieces_are_the_content(text: str) -> None:
+    pieces = inline_pieces(make_parser(), text, {})
+    assert "".join(piece.raw for piece in pieces if hasattr(piece, "raw")) == text
