@@ -7,29 +7,26 @@ them. A sentence that comes back unchanged keeps its source to the letter.
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from bothends.documents.cutting import FlowCutter
 from bothends.documents.glossary import count_term
 from bothends.documents.options import DocumentOptions, DocumentReport, Translate
-from bothends.documents.pieces import Atom, Close, Flow, New, Open, Piece, Text
+from bothends.documents.pieces import Close, Flow, New, Open, Piece, Text
 from bothends.documents.placement import UnplaceableError
-from bothends.documents.protected import find_protected
 from bothends.documents.sentence_units import (
     Item,
     Request,
     Thing,
+    has_words,
+    is_words,
     join_spaces,
     source_pieces,
     without_terms,
 )
 from bothends.errors import BothendsError
-from bothends.text.clauses import cut_at_clauses
-from bothends.text.sentences import OBJECT, SEPARATOR, Span
-
-_OBJECTS = re.compile(f"{OBJECT}+")
+from bothends.text.sentences import OBJECT
 
 
 @dataclass
@@ -58,7 +55,7 @@ class FlowTranslator:
         self._translate = translate
         self._options = options
         self._report = report
-        self._protect = protect
+        self._cutter = FlowCutter(options, report, protect)
         self._known: dict[str, str] = {}
 
     def translate(
@@ -86,6 +83,14 @@ class FlowTranslator:
                 for piece in (part.pieces or [] if isinstance(part, _Sentence) else part)
             ]
             for parts in cut
+        ]
+
+    def _cut(self, flow: Flow, whole: bool, counted: bool) -> list[_Sentence | list[Piece]]:
+        """Sentences, and the pieces between them."""
+        parts = self._cutter.cut(flow, whole, counted)
+        return [
+            _Sentence(items) if number % 2 else source_pieces(items)
+            for number, items in enumerate(parts)
         ]
 
     # Questions
@@ -116,7 +121,7 @@ class FlowTranslator:
                 for item in items
                 if isinstance(item, Thing) and item.target is not None
             ]
-            if not _has_words(items):
+            if not has_words(items):
                 continue
             sentence.plain = Request(without_terms(items), style)
             if sentence.targets and self._options.translate_with is not None:
@@ -183,7 +188,7 @@ class FlowTranslator:
     # Piece by piece
 
     def _pieces_to_ask(self, items: Sequence[Item]) -> list[str]:
-        return [join_spaces(run) for run in _runs(items) if _is_words(run)]
+        return [join_spaces(run) for run in _runs(items) if is_words(run)]
 
     def _in_pieces(self, sentence: _Sentence, counted: bool = True) -> list[Piece]:
         """The text between things and tags translated alone; everything else stays in place."""
@@ -208,237 +213,12 @@ class FlowTranslator:
     def _run(self, run: Sequence[Text]) -> list[Piece]:
         text = "".join(piece.text for piece in run)
         asked = join_spaces(text)
-        answer = self._known.get(asked, "") if _is_words(text) else asked
+        answer = self._known.get(asked, "") if is_words(text) else asked
         if answer == asked:
             return list(run)
         before = text[: len(text) - len(text.lstrip())]
         after = text[len(text.rstrip()) :]
         return [New(before + answer + after)]
-
-    # Cutting
-
-    def _cut(self, flow: Flow, whole: bool, counted: bool) -> list[_Sentence | list[Piece]]:
-        """Sentences, and the pieces between them."""
-        items, text = self._itemise(flow)
-        spans = self._spans(text, items, whole, counted)
-        cursor = _Cursor(items)
-        ends = _tag_ends(items)
-        parts: list[_Sentence | list[Piece]] = []
-        for span in spans:
-            gap = list(cursor.take(span.start, marks=True))
-            # A tag that ends inside the sentence belongs to it, and so does one that begins inside.
-            own: list[Item] = []
-            while gap and isinstance(gap[-1], Open):
-                if ends[cursor.index - len(own) - 1] >= span.end:
-                    break
-                own.insert(0, gap.pop())
-            own += cursor.take(span.end, marks=False)
-            while isinstance(cursor.mark(), Close) and ends[cursor.index] > span.start:
-                own += cursor.take_mark()
-            sentence = _Sentence(own)
-            parts += [source_pieces(gap), sentence]
-            if counted:
-                self._count(sentence.items)
-        parts.append(source_pieces(cursor.take(len(text), marks=True)))
-        return parts
-
-    def _count(self, items: Sequence[Item]) -> None:
-        self._report.sentences += _has_words(items)
-        for item in items:
-            self._report.tags += isinstance(item, Open)
-            self._report.protected_spans += isinstance(item, Thing) and item.target is None
-
-    def _itemise(self, flow: Flow) -> tuple[list[Item], str]:
-        """The flow with its protected spans and terms as things, and its text.
-
-        A thing fills as many places of the text as it had characters, so that offsets hold.
-        """
-        text = "".join(
-            piece.text if isinstance(piece, Text) else OBJECT if isinstance(piece, Atom) else ""
-            for piece in flow
-        )
-        found = [(span.start, span.end, None, "") for span in find_protected(text, self._protect)]
-        if self._options.glossary is not None:
-            taken = [(start, end) for start, end, _, _ in found]
-            found += [
-                (match.start, match.end, match.target, match.source)
-                for match in self._options.glossary.find(text)
-                if not _overlaps(taken, match.start, match.end)
-            ]
-            found.sort()
-        items: list[Item] = []
-        filled: list[str] = []
-        cursor = _Cursor([_as_item(piece) for piece in flow])
-        for start, end, target, term in found:
-            before = list(cursor.take(start, marks=True))
-            inside = list(cursor.take(end, marks=False))
-            items += before
-            # A tag inside would be lost: then it is no span. Nor is one over something opaque.
-            if all(isinstance(item, Text) for item in inside):
-                items.append(Thing(tuple(source_pieces(inside)), target, term))
-            else:
-                items += inside
-        items += cursor.take(len(text), marks=True)
-        for item in items:
-            if isinstance(item, Text):
-                filled.append(item.text)
-            elif isinstance(item, Thing):
-                filled.append(_fill(item))
-        return items, "".join(filled)
-
-    def _spans(self, text: str, items: Sequence[Item], whole: bool, counted: bool) -> list[Span]:
-        options = self._options
-        if whole:
-            stripped = text.strip()
-            start = text.find(stripped)
-            spans = [Span(start, start + len(stripped))] if stripped else []
-        else:
-            spans = list(options.splitter(text, options.language))
-        voids = _void_places(items)
-        trimmed = [_without_voids(text, span, voids) for span in spans] if voids else spans
-        spans = [span for span in trimmed if span.end > span.start]
-        if options.max_length is None:
-            return spans
-        cut: list[Span] = []
-        for span in spans:
-            parts = cut_at_clauses(text, span, self._measure, options.max_length)
-            self._report.cut_sentences += counted and len(parts) > 1
-            cut += parts
-        return cut
-
-    def _measure(self, text: str) -> int:
-        return self._options.length(_OBJECTS.sub(self._options.placeholders.make(1), text))
-
-
-class _Cursor:
-    """Walks over items once, by offsets into their text."""
-
-    def __init__(self, items: Sequence[Item]) -> None:
-        self._items = items
-        #: of the next item
-        self.index = 0
-        self._offset = 0
-        self._used = 0  # of the item at the index
-
-    def take(self, upto: int, marks: bool) -> Iterator[Item]:
-        """The items up to an offset; with `marks`, also the tags that stand right there."""
-        while self.index < len(self._items):
-            item = self._items[self.index]
-            width = _width(item)
-            if width == 0:
-                if self._offset > upto or (self._offset == upto and not marks):
-                    return
-                self.index += 1
-                yield item
-                continue
-            if self._offset >= upto:
-                return
-            step = min(width - self._used, upto - self._offset)
-            whole = step == width
-            part = item if whole else _part(item, self._used, self._used + step)
-            self._used += step
-            self._offset += step
-            if self._used == width:
-                self.index += 1
-                self._used = 0
-            yield part
-
-
-    def mark(self) -> Item | None:
-        """The tag that stands here, if one does."""
-        item = self._items[self.index] if self.index < len(self._items) else None
-        return item if isinstance(item, (Open, Close)) else None
-
-    def take_mark(self) -> list[Item]:
-        self.index += 1
-        return [self._items[self.index - 1]]
-
-
-def _tag_ends(items: Sequence[Item]) -> dict[int, int]:
-    """For each tag mark, by its index, the offset of its other end."""
-    ends: dict[int, int] = {}
-    stack: list[tuple[int, int]] = []
-    offset = 0
-    for index, item in enumerate(items):
-        if isinstance(item, Open):
-            stack.append((index, offset))
-        elif isinstance(item, Close):
-            opened, start = stack.pop()
-            ends[opened], ends[index] = offset, start
-        offset += _width(item)
-    return ends
-
-
-def _as_item(piece: Piece) -> Item:
-    if isinstance(piece, New):
-        return Text(piece.text, piece.text)
-    return Thing((piece,)) if isinstance(piece, Atom) else piece
-
-
-def _fill(thing: Thing) -> str:
-    piece = thing.pieces[0]
-    if isinstance(piece, Atom):
-        return SEPARATOR if piece.role == "break" else OBJECT
-    return OBJECT * _width(thing)
-
-
-def _width(item: Item) -> int:
-    if isinstance(item, Text):
-        return len(item.text)
-    if isinstance(item, Thing):
-        return sum(len(piece.text) if isinstance(piece, Text) else 1 for piece in item.pieces)
-    return 0
-
-
-def _part(item: Item, start: int, end: int) -> Item:
-    """Some characters of a text or of a long protected span; how they are spelled stays known."""
-    if isinstance(item, Thing):
-        inner = _Cursor([piece for piece in item.pieces if isinstance(piece, Text)])
-        list(inner.take(start, marks=False))
-        return Thing(tuple(source_pieces(inner.take(end, marks=False))), None)
-    if isinstance(item, Text):
-        if item.raw == item.text:
-            return Text(item.text[start:end], item.text[start:end])
-        # An entity of several characters: its spelling goes with the first.
-        return Text(item.text[start:end], item.raw if start == 0 else "")
-    return item
-
-
-def _overlaps(taken: Sequence[tuple[int, int]], start: int, end: int) -> bool:
-    """Whether one of these sorted, separate spans shares a character with [start, end)."""
-    index = bisect_left(taken, (end, 0)) - 1
-    return index >= 0 and taken[index][1] > start
-
-
-def _void_places(items: Sequence[Item]) -> list[int]:
-    places = []
-    offset = 0
-    for item in items:
-        if isinstance(item, Thing) and isinstance(item.pieces[0], Atom):
-            if item.pieces[0].role == "void":
-                places.append(offset)
-        offset += _width(item)
-    return places
-
-
-def _without_voids(text: str, span: Span, voids: Sequence[int]) -> Span:
-    """The span without images and comments at its edges."""
-    start, end = span
-    inside = voids[bisect_left(voids, start) : bisect_right(voids, end)]
-    places = set(inside)
-    while start < end and (start in places or text[start].isspace()):
-        start += 1
-    while end > start and (end - 1 in places or text[end - 1].isspace()):
-        end -= 1
-    return Span(start, end)
-
-
-def _is_words(text: str) -> bool:
-    return any(character.isalpha() for character in text)
-
-
-def _has_words(items: Sequence[Item]) -> bool:
-    return any(isinstance(item, Text) and _is_words(item.text) for item in items)
 
 
 def _runs(items: Sequence[Item]) -> list[str]:

@@ -20,11 +20,12 @@ from bothends.documents.options import DocumentOptions, DocumentReport
 from bothends.documents.pieces import Atom, Close, Flow, New, Open, Piece, Text
 
 #: Elements that stand inside a sentence. All others end it.
-_INLINE = frozenset(
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i img input ins kbd label mark "
-    "math meter output picture progress q rp rt ruby s samp small span strike strong sub sup svg "
-    "time tt u var wbr".split()
+_INLINE_LIST = (
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i img input ins kbd label "
+    "mark math meter output picture progress q rp rt ruby s samp small span strike strong sub "
+    "sup svg time tt u var wbr "
 )
+_INLINE = frozenset(_INLINE_LIST.split())
 _ENTITY = re.compile(r"&(?:#\d{1,8};?|#[xX][0-9a-fA-F]{1,7};?|[A-Za-z][A-Za-z0-9]{1,32};)")
 _KEPT = re.compile(r"""\stranslate\s*=\s*["']?no\b|\sclass\s*=\s*["'][^"']*\bnotranslate\b""", re.I)
 #: Attributes that readers see.

@@ -1,4 +1,4 @@
-"""HTML as tokens with their exact source: tags, text, comments, and what a browser reads as raw text.
+"""HTML as tokens with their exact source: tags, text, comments, and raw text such as scripts.
 
 Follows the tokeniser of the HTML standard as far as a correct place of each token needs it. Parsers
 that build a tree tell no offsets; one of them judges the result (see `html`).
@@ -10,16 +10,17 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-VOID_NAMES = frozenset(
-    "area base br col embed hr img input link meta param source track wbr".split()
-)
+_VOID_NAMES_LIST = "area base br col embed hr img input link meta param source track wbr "
+VOID_NAMES = frozenset(_VOID_NAMES_LIST.split())
 #: Elements whose text is no running text.
-OPAQUE_NAMES = frozenset(
-    "code kbd samp var tt pre script style textarea svg math template noscript object iframe canvas "
-    "audio video map datalist xmp noembed noframes plaintext listing".split()
+_OPAQUE_NAMES_LIST = (
+    "code kbd samp var tt pre script style textarea svg math template noscript object iframe "
+    "canvas audio video map datalist xmp noembed noframes plaintext listing "
 )
+OPAQUE_NAMES = frozenset(_OPAQUE_NAMES_LIST.split())
 #: Elements inside which tags are text.
-_RAW_NAMES = frozenset("script style xmp iframe noembed noframes textarea title".split())
+_RAW_NAMES_LIST = "script style xmp iframe noembed noframes textarea title "
+_RAW_NAMES = frozenset(_RAW_NAMES_LIST.split())
 
 # A quote that is never closed takes the rest of the page into its tag.
 _ATTRIBUTES = r"""(?:[^>"'=]|=\s*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z))|=(?!\s*["'])|["'])*"""
@@ -56,7 +57,9 @@ def scan_html(text: str) -> Iterator[HtmlToken]:
         name = found[1].lower() if found else ""
         yield HtmlToken(kind, match[0], name)  # type: ignore[arg-type]
         if kind == "open" and name in _RAW_NAMES:
-            end = re.compile(rf"</{re.escape(name)}(?=[\s/>])", re.IGNORECASE).search(text, position)
+            end = re.compile(rf"</{re.escape(name)}(?=[\s/>])", re.IGNORECASE).search(
+                text, position
+            )
             stop = end.start() if end else len(text)
             if stop > position:
                 # The text of a title is running text, but holds no tags.

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from bothends.documents.flows import FlowTranslator
@@ -277,7 +276,7 @@ def _escape_start(line: str) -> str:
     if match is None:
         return line
     if match[2]:
-        return f"{match[2]}\\{line[len(match[2]):]}"
+        return f"{match[2]}\\{line[len(match[2]) :]}"
     return f"\\{line}"
 
 
@@ -293,5 +292,5 @@ def _translate_alts(blocks: Sequence[_Block], translator: FlowTranslator) -> Non
     for (block, index, match), pieces in zip(found, translator.translate(flows), strict=True):
         raw = match.string
         alt = write_markdown(merge_new(pieces))
-        block.flow[index] = Atom(f"![{alt}]{raw[match.end():]}", "void")
+        block.flow[index] = Atom(f"![{alt}]{raw[match.end() :]}", "void")
         block.touched |= alt != match[1]

@@ -30,7 +30,7 @@ _MAX_NESTING = 60
 
 @dataclass
 class _Event:
-    """A stretch that a rule consumed; for delimiters, their tokens, which change their type later."""
+    """A stretch that a rule consumed, and its tokens; delimiters learn later what they are."""
 
     rule: str
     start: int
@@ -177,7 +177,9 @@ class _Builder:
         tokens: list[Token] = []
         width = 0
         for token in reversed(event.tokens):
-            size = 2 if event.rule == "strikethrough" and width + 2 <= event.end - event.start else 1
+            size = (
+                2 if event.rule == "strikethrough" and width + 2 <= event.end - event.start else 1
+            )
             if width + size > event.end - event.start:
                 break
             tokens.insert(0, token)
@@ -193,7 +195,12 @@ class _Builder:
                 self.pieces.append(Close(raw))
             elif token.type == "text" and token.content == "":
                 last = self.pieces[-1] if self.pieces else None
-                if not half and isinstance(last, Close) and last.raw == raw and not _odd(tokens, token):
+                if (
+                    not half
+                    and isinstance(last, Close)
+                    and last.raw == raw
+                    and not _odd(tokens, token)
+                ):
                     self.pieces[-1] = Close(last.raw + raw)
                 else:
                     half += raw
@@ -214,7 +221,11 @@ def _odd(tokens: Sequence[Token], token: Token) -> bool:
 def _split_extensions(pieces: Sequence[Piece]) -> list[Piece]:
     split: list[Piece] = []
     for piece in pieces:
-        if not isinstance(piece, Text) or piece.raw != piece.text or not _EXTENSIONS.search(piece.text):
+        if (
+            not isinstance(piece, Text)
+            or piece.raw != piece.text
+            or not _EXTENSIONS.search(piece.text)
+        ):
             split.append(piece)
             continue
         for number, part in enumerate(_EXTENSIONS.split(piece.text)):

@@ -41,7 +41,7 @@ class PlaceholderStyle:
         return free[:count] if len(taken) < 100 else None
 
     def find(self, text: str, numbers: Sequence[int]) -> list[tuple[int, int, int]] | None:
-        """(start, end, index into `numbers`) of each name in order; None unless each is there once."""
+        """Start, end and index into `numbers` of each name; None unless each is there once."""
         index_of = {number: index for index, number in enumerate(numbers)}
         found = []
         for match in self._pattern.finditer(text):

@@ -67,7 +67,7 @@ def tokenize(text: str, offset: int = 0) -> list[Token]:
 
 def place_tags(tags: Sequence[Tag], source_length: int, target: Sequence[Token]) -> int:
     """Set `begin` and `end` of all tags; the number of those whose place was guessed."""
-    where = {token.thing: index for index, token in enumerate(target) if token.thing is not None}
+    where = {token.thing: at for at, token in enumerate(target) if token.thing is not None}
     ratio = len(target) / max(1, source_length)
     return _place_among(tags, 0, len(target), target, where, ratio)
 
@@ -77,7 +77,7 @@ def _place_among(
     low: int,
     high: int,
     target: Sequence[Token],
-    where: dict[int | None, int],
+    where: dict[int, int],
     ratio: float,
 ) -> int:
     guessed = 0

@@ -4,6 +4,9 @@ Lines that were wrapped are one paragraph, whose sentences run over line breaks;
 back in proportion. Lines that stand for themselves (lists, addresses, verse) stay lines.
 """
 
+# Marks of other scripts look like ours to the linter.
+# ruff: noqa: RUF001
+
 from __future__ import annotations
 
 import re

@@ -4,6 +4,9 @@ Each kind is a pattern. Where two match, the one that begins first wins, then th
 earlier in the table.
 """
 
+# Marks of other scripts look like ours to the linter.
+# ruff: noqa: RUF001
+
 from __future__ import annotations
 
 import re
@@ -44,7 +47,8 @@ KINDS: dict[str, str] = {
     r"|%\([\w.]{1,80}\)[#0 +-]{0,3}[\d.]{0,6}[diouxXeEfFgGcrsa]"
     r"|(?<![\w%])%(?:\d{1,2}\$)?[#0+-]{0,3}\d{0,3}(?:\.\d{1,2})?[diouxXeEfFgGcrs@](?![\w%])"
     r"|(?<![\w$])\$[A-Z_][A-Z0-9_]{1,60}\b",
-    "path": r"(?<![\w/.~\\-])(?:~|\.{1,2})?/(?:[\w.@+-]{1,100}/){0,30}[\w@+-][\w.@+-]{0,100}(?<!\.)/?"
+    "path": r"(?<![\w/.~\\-])(?:~|\.{1,2})?/(?:[\w.@+-]{1,100}/){0,30}"
+    r"\.?[\w@+-][\w.@+-]{0,100}(?<!\.)/?"
     r"|\b[A-Za-z]:\\(?:[\w .@+-]{1,100}\\){0,30}[\w.@+-]{0,100}(?<!\.)"
     r"|(?<![\w/.-])[\w.@+-]{1,100}/(?:[\w.@+-]{1,100}/){0,30}[\w@+-]{1,100}"
     rf"\.(?:{_EXTENSIONS})\b"

@@ -1,7 +1,7 @@
 """One sentence of a flow: what a model is asked, and the flow's pieces around its answer.
 
-A sentence is text, things (opaque pieces, protected spans, glossary terms) and marks (ends of inline
-tags). Things become placeholders in the request. What comes back is checked: each thing is there
+A sentence is text, things (opaque pieces, protected spans, glossary terms) and the marks of inline
+tags. Things become placeholders in the request. What comes back is checked: each thing is there
 exactly once, or the answer is not used.
 """
 
@@ -63,6 +63,14 @@ def join_spaces(text: str) -> str:
         return "" if wide else " "
 
     return _SPACE.sub(joined, text).strip()
+
+
+def is_words(text: str) -> bool:
+    return any(character.isalpha() for character in text)
+
+
+def has_words(items: Sequence[Item]) -> bool:
+    return any(isinstance(item, Text) and is_words(item.text) for item in items)
 
 
 class Request:

@@ -4,6 +4,9 @@ The lines of a cue are one text, since a sentence often runs over both; a dash b
 speaker's line. Formatting tags and positions stay around their words.
 """
 
+# Marks of other scripts look like ours to the linter.
+# ruff: noqa: RUF001
+
 from __future__ import annotations
 
 import re

@@ -1,0 +1,198 @@
+"""Protected spans, placeholders and glossaries: exactly back, exactly once, or another way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bothends.documents import DocumentOptions, Glossary, translate_document
+from bothends.documents.placeholders import STYLES
+from bothends.documents.protected import KINDS, find_protected
+from bothends.errors import BothendsError, UsageError
+from fake_translators import EVERY, each, forget, repeat, reverse, silence, upper
+
+SPANS = [
+    ("url", "see https://example.com/a?b=c&d=%20#e.", "https://example.com/a?b=c&d=%20#e"),
+    ("url", "(www.example.org/x)", "www.example.org/x"),
+    ("url", "an ftp://host/file, too", "ftp://host/file"),
+    ("email", "mail first.last+tag@mail.example.org.", "first.last+tag@mail.example.org"),
+    ("placeholder", "hello {name}!", "{name}"),
+    ("placeholder", "hello {0:.2f} and", "{0:.2f}"),
+    ("placeholder", "hello {{ user.name }}!", "{{ user.name }}"),
+    ("placeholder", "%(count)d files", "%(count)d"),
+    ("placeholder", "copied %s to it", "%s"),
+    ("placeholder", "copied %1$s to it", "%1$s"),
+    ("placeholder", "in ${HOME} now", "${HOME}"),
+    ("placeholder", "in $HOME now", "$HOME"),
+    ("tag", 'one <x id="1"/> two', '<x id="1"/>'),
+    ("tag", "one </b> two", "</b>"),
+    ("code", "run `a b.c()` now", "`a b.c()`"),
+    ("code", "run ``a ` b`` now", None),
+    ("number", "it weighs 3.5 kg today", "3.5 kg"),
+    ("number", "about 1,234.56 € each", "1,234.56 €"),
+    ("number", "costs R$ 3,50 now", "R$ 3,50"),
+    ("number", "at 20 °C or 5%.", "20 °C"),
+    ("number", "5 months or 3 apples", None),
+    ("handle", "ask @some_one now", "@some_one"),
+    ("path", "open /usr/share/doc/x.txt.", "/usr/share/doc/x.txt"),
+    ("path", "open ~/.bashrc and", "~/.bashrc"),
+    ("path", "edit src/main.py, please", "src/main.py"),
+    ("path", r"in C:\Users\me\a.txt now", r"C:\Users\me\a.txt"),
+    ("path", "the file config.json is", "config.json"),
+    ("path", "and/or, 1/2, he/she, A/B", None),
+    ("url", "no.url here.And there", None),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "span"), SPANS)
+def test_what_is_protected(kind: str, text: str, span: str | None) -> None:
+    found = [text[start:end] for start, end, name in find_protected(text) if name == kind]
+    assert found[:1] == ([] if span is None else [span])
+    assert kind in KINDS
+
+
+SENTENCES = [text for _, text, _ in SPANS]
+
+
+@pytest.mark.parametrize("style", sorted(STYLES))
+@pytest.mark.parametrize("translator", sorted(EVERY))
+def test_each_span_comes_back_exactly_once(translator: str, style: str) -> None:
+    options = DocumentOptions(placeholders=STYLES[style])
+    for sentence in SENTENCES:
+        result = translate_document(sentence, "text", EVERY[translator], options)
+        spans = sorted(sentence[start:end] for start, end, _ in find_protected(sentence))
+        for span in set(spans):
+            # A translator may write a span of its own; garbage writes {y} and code.
+            assert result.text.count(span) == spans.count(span), (sentence, result.text)
+
+
+def test_fallbacks_are_counted() -> None:
+    text = "Write to a@b.org now. No span here."
+    assert translate_document(text, "text", upper).report.fallbacks == 0
+    for translator in (forget, repeat, silence):
+        result = translate_document(text, "text", translator)
+        assert (result.report.protected_spans, result.report.fallbacks) == (1, 1)
+        assert result.text.count("a@b.org") == 1
+
+
+def test_the_fallback_translates_around_the_span() -> None:
+    result = translate_document("Write to a@b.org now.", "text", forget)
+    assert result.text == "Write to a@b.org now."
+    shout = each(lambda sentence: sentence.upper().replace("X1", ""))
+    assert (
+        translate_document("Write to a@b.org now.", "text", shout).text == "WRITE TO a@b.org NOW."
+    )
+
+
+def test_a_placeholder_that_is_in_the_text_already() -> None:
+    text = "X1 and x 2 are at http://a.b/c now"
+    result = translate_document(text, "text", reverse)
+    assert result.text == "now http://a.b/c at are 2 x and X1"
+    assert result.report.fallbacks == 0
+
+
+def test_kinds_can_be_chosen() -> None:
+    options = DocumentOptions(protect=frozenset({"url"}))
+    result = translate_document("see http://a.b/c or a@b.org", "text", upper, options)
+    assert result.text == "SEE http://a.b/c OR A@B.ORG"
+    with pytest.raises(UsageError, match=r"urls.*did you mean url\?"):
+        translate_document("x", "text", upper, DocumentOptions(protect=frozenset({"urls"})))
+
+
+@settings(deadline=None)
+@given(st.text(), st.sampled_from(sorted(STYLES)), st.integers(1, 5))
+def test_names_are_found_again(text: str, style: str, count: int) -> None:
+    chosen = STYLES[style]
+    numbers = chosen.numbers(text, count)
+    assert numbers is not None
+    joined = " ".join([*map(chosen.make, numbers), "|", text])
+    found = chosen.find(joined, numbers)
+    # Text may end a name's number or double it, but a name that is found is the right one.
+    if found is not None:
+        assert [index for _, _, index in found] == list(range(count))
+    if text.isascii() and not any(character.isalnum() for character in text):
+        assert found is not None
+
+
+GLOSSARY = Glossary.parse(
+    ["# terms", "red car\trotes Auto", "car\tWagen", "US\tUSA", "", "äpfel\tapples"]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "targets"),
+    [
+        ("the red car and the car", ["rotes Auto", "Wagen"]),
+        ("Car, CAR, cars, scar", ["Wagen", "WAGEN"]),
+        ("US but us", ["USA"]),
+        ("red\ncar", ["rotes Auto"]),
+        ("Äpfel", ["Apples"]),
+    ],
+)
+def test_terms_match_whole_words_longest_first(text: str, targets: list[str]) -> None:
+    assert [match.target for match in GLOSSARY.find(text)] == targets
+
+
+def test_a_glossary_is_honoured_or_reported() -> None:
+    options = DocumentOptions(glossary=GLOSSARY)
+    text = "The red car is here. A car."
+    kept = translate_document(text, "text", upper, options)
+    assert kept.text == "THE rotes Auto IS HERE. A Wagen."
+    assert (kept.report.glossary_hits, kept.report.glossary_misses) == (2, 0)
+    lost = translate_document(text, "text", each(lambda _: "nothing"), options)
+    assert lost.text == "nothing nothing"
+    assert (lost.report.glossary_hits, lost.report.glossary_misses) == (0, 2)
+    assert lost.report.missed_terms == {"red car": 1, "car": 1}
+
+
+def test_a_translation_that_honours_the_glossary_by_itself_is_taken() -> None:
+    def translate(sentences: Sequence[str]) -> list[str]:
+        return [s.replace("car", "Wagen") if "car" in s else "placeholder" for s in sentences]
+
+    result = translate_document("A car.", "text", translate, DocumentOptions(glossary=GLOSSARY))
+    assert (result.text, result.report.glossary_hits) == ("A Wagen.", 1)
+
+
+def test_a_search_with_constraints_can_carry_the_glossary() -> None:
+    asked: list[tuple[str, tuple[str, ...]]] = []
+
+    def translate_with(sentences: Sequence[str], targets: Sequence[Sequence[str]]) -> list[str]:
+        asked.extend(zip(sentences, map(tuple, targets), strict=True))
+        return ["Ein Wagen." for _ in sentences]
+
+    options = DocumentOptions(glossary=GLOSSARY, translate_with=translate_with)
+    result = translate_document("A car. No.", "text", upper, options)
+    assert result.text == "Ein Wagen. NO."
+    assert asked == [("A car.", ("Wagen",))]
+    assert (result.report.glossary_hits, result.report.glossary_misses) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\tb\nonly\n", "line 2: expected source<TAB>target, but there are 0 tabs"),
+        (b"a\tb\tc\n", "line 1: expected source<TAB>target, but there are 2 tabs"),
+        (b"\n# x\n\tb\n", "line 3: the source is empty"),
+        (b"a\t \n", "line 1: the target is empty"),
+        (b"a\tb\na\tc\n", "line 2: 'a' has another translation above ('b')"),
+        (b"a\tb\n\xff\tb\n", "line 2: not valid UTF-8"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_bytes(content)
+    with pytest.raises(BothendsError) as caught:
+        Glossary.load(path)
+    assert str(caught.value).startswith(f"{path}, {message}")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(BothendsError, match="no such file"):
+        Glossary.load(tmp_path / "none.tsv")
+    good = tmp_path / "good.tsv"
+    good.write_bytes(b"\xef\xbb\xbfa\tb\r\n")
+    assert Glossary.load(good).terms == {"a": "b"}

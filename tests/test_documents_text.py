@@ -1,0 +1,187 @@
+"""Plain text, lines and subtitles; what all formats share: options, reports, size, depth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bothends.documents import FORMATS, DocumentOptions, format_of, translate_document
+from bothends.errors import BothendsError, UsageError
+from fake_translators import EVERY, identity, reverse, upper
+
+TEXT = """A Title
+
+  - First item. Two sentences!
+  * Second item
+    1) numbered
+
+This paragraph was wrapped at a column of about
+fifty characters. Its second sentence runs over
+a line break.
+
+Main Street 5
+Some Town
+
+> a quoted line
+"""
+
+
+def test_plain_text_keeps_its_shape() -> None:
+    assert translate_document(TEXT, "text", identity).text == TEXT
+    result = translate_document(TEXT, "text", upper)
+    assert result.text == TEXT.upper()
+    assert result.report.sentences == 10
+
+
+def test_sentences_run_over_wrapped_lines_only() -> None:
+    asked: list[str] = []
+
+    def note(sentences: Sequence[str]) -> list[str]:
+        asked.extend(sentences)
+        return list(sentences)
+
+    translate_document(TEXT, "text", note)
+    assert "Its second sentence runs over a line break." in asked
+    assert "Main Street 5" in asked
+    assert "First item." in asked
+
+
+def test_line_breaks_come_back_in_proportion() -> None:
+    wrapped = "One sentence that was wrapped at some column and\ngoes on here for a few more words."
+    result = translate_document(wrapped, "text", reverse)
+    first, second = result.text.split("\n")
+    assert abs(len(first) - wrapped.index("\n")) <= 5
+    assert f"{first} {second}" == " ".join(reversed(wrapped.split()))
+
+
+@settings(deadline=None)
+@given(st.text(st.sampled_from(list("aB .!?\n\r\t-*1)>|'\"{}@/。、 日")), max_size=80))
+def test_identity_changes_nothing(text: str) -> None:
+    for format in ("lines", "text", "srt"):
+        assert translate_document(text, format, identity).text == text
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.text(st.characters(exclude_characters="\n\r"), max_size=20), max_size=8),
+    st.sampled_from(sorted(EVERY)),
+    st.booleans(),
+)
+def test_a_line_in_is_a_line_out(lines: list[str], translator: str, split: bool) -> None:
+    text = "\n".join(lines)
+    options = DocumentOptions(split_lines=split)
+    result = translate_document(text, "lines", EVERY[translator], options)
+    assert result.text.count("\n") == text.count("\n")
+    empty = [number for number, line in enumerate(lines) if not line.strip()]
+    assert all(not result.text.split("\n")[number].strip() for number in empty)
+
+
+def test_lines_of_several_sentences_are_reported_and_split_on_request() -> None:
+    text = "One. Two three.\nFour five.\n"
+    plain = translate_document(text, "lines", reverse)
+    assert plain.text == "three. Two One.\nfive. Four\n"
+    assert plain.report.lines_of_several_sentences == 1
+    split = translate_document(text, "lines", reverse, DocumentOptions(split_lines=True))
+    assert split.text == "One. three. Two\nfive. Four\n"
+
+
+SUBTITLES = """\ufeff1
+00:00:01,000 --> 00:00:02,500 X1:40 X2:600
+<i>Hello there,
+my friend.</i>
+
+2
+00:00:03.000 --> 00:00:04.000
+- Who is it?
+- It is {\\an8}<b>me</b> now.
+
+3
+00:00:05,000 --> 00:00:06,000
+
+4
+00:00:07,000 --> 00:00:08,000
+<i>never closed
+1984
+"""
+
+
+def test_subtitles_keep_numbers_times_and_lines() -> None:
+    assert translate_document(SUBTITLES, "srt", identity).text == SUBTITLES
+    result = translate_document(SUBTITLES, "srt", upper)
+    kept = ("<i>", "</i>", "<b>", "</b>", "{\\an8}")
+    expected = SUBTITLES.upper()
+    for tag in kept:
+        expected = expected.replace(tag.upper(), tag)
+    assert result.text == expected
+
+
+def test_a_translation_cannot_break_a_cue() -> None:
+    attack = "x\n\n9\n00:00:01,000 --> 00:00:02,000\ny"
+    result = translate_document(SUBTITLES, "srt", lambda asked: [attack] * len(asked))
+    assert result.text.count("-->") == SUBTITLES.count("-->")
+    assert result.text.count("\n\n") == SUBTITLES.count("\n\n")
+
+
+def test_long_sentences_are_cut_and_counted() -> None:
+    text = "One two three four, five six seven eight; nine ten eleven twelve. Short one."
+    asked: list[str] = []
+
+    def note(sentences: Sequence[str]) -> list[str]:
+        asked.extend(sentences)
+        return list(sentences)
+
+    options = DocumentOptions(max_length=5, length=lambda part: len(part.split()))
+    result = translate_document(text, "text", note, options)
+    assert result.text == text
+    assert result.report.cut_sentences == 1
+    assert asked[:2] == ["One two three four,", "five six seven eight;"]
+
+
+def test_a_document_takes_few_calls() -> None:
+    calls: list[int] = []
+
+    def count(sentences: Sequence[str]) -> list[str]:
+        calls.append(len(sentences))
+        return ["lost"] * len(sentences)
+
+    translate_document("A **b** `c` d. E http://f.g h.\n\n" * 50, "markdown", count)
+    assert len(calls) <= 3
+
+
+def test_an_answer_is_missing() -> None:
+    with pytest.raises(BothendsError, match="answered 1 of 2 sentences"):
+        translate_document("One.\n\nTwo.", "text", lambda _: ["x"])
+
+
+def test_formats_by_name() -> None:
+    names = ["a.md", "B.HTML", "c.srt", "d.txt", "e", "f.en", "g.htm", "dir.md/h"]
+    found = [format_of(name) for name in names]
+    assert found == ["markdown", "html", "srt", "text", "lines", "lines", "html", "lines"]
+    with pytest.raises(UsageError, match="did you mean markdown"):
+        translate_document("x", "markdwn", identity)  # type: ignore[arg-type]
+
+
+NESTED = {
+    "html": ["<b>", "<div>", "<b>x ", "</b>", "<b>x</b> ", '<a ="', "<p><b>x. ", "<td>", "<code>"],
+    "markdown": ["> ", "- ", "*a ", "**a** ", "[", "![", "[a](b) ", "`a", "<b>", "| a ", "a. B "],
+    "text": ["a ", "a. ", "(", "{", "`a", "a/", "a.a.", "1.", "<a ", "http://a.b "],
+    "srt": ["<i>", "1\n00:00:01,000 --> 00:00:02,000\n<i>a</i> b\n\n"],
+    "lines": ["a\n", "a. B "],
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_deep_and_huge_documents_take_linear_time(format: str) -> None:
+    def seconds(count: int) -> float:
+        begin = time.process_time()
+        result = translate_document(unit * count, format, upper)  # type: ignore[arg-type]
+        assert result.text
+        return time.process_time() - begin
+
+    for unit in NESTED[format]:
+        # Six times the text must not take 36 times as long. Small times are noise.
+        assert seconds(900) < 16 * max(seconds(150), 0.02), unit
