@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -75,6 +75,12 @@ def distill(
     shard_lines: Annotated[
         int, typer.Option(min=1, help="Lines that are translated and saved together.")
     ] = 2000,
+    on_crash: Annotated[
+        Literal["error", "empty"],
+        typer.Option(
+            help="A line that crashes workers: name it and fail, or translate to nothing."
+        ),
+    ] = "error",
     engine: EngineOption = "onnx",
 ) -> None:
     """Have a teacher write the corpus that students learn from.
@@ -84,9 +90,10 @@ def distill(
     """
     from pydantic import ValidationError
 
-    from bothends.distillation.distill import Distillation, Share
+    from bothends.distillation.distill import Distillation
     from bothends.distillation.distill import distill as run
     from bothends.distillation.filters import PairFilters
+    from bothends.distillation.shard_run import Share
     from bothends.distillation.teachers import CommandTeacher, ModelTeacher, choose_teacher
     from bothends.errors import UsageError
     from bothends.jobs.filter_process import ProgramOptions
@@ -121,6 +128,7 @@ def distill(
             share=None if shard is None else Share.parse(shard),
             merge_only=merge,
             shard_lines=shard_lines,
+            on_crash=on_crash,
         )
     )
     if manifest is not None:

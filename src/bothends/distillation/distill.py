@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bothends.distillation.corpus_directory import DistilledCorpus, Manifest
 from bothends.distillation.filters import PairFilters
-from bothends.distillation.job import SHARD_LINES, Job, describe_job, read_shards
+from bothends.distillation.job import SHARD_LINES, Job, describe_job
+from bothends.distillation.shard_run import OnCrash, ShardRun, Share
 from bothends.distillation.teachers import Teacher
-from bothends.distillation.workers import Shard, TranslateShards
 from bothends.errors import BothendsError, UsageError
-from bothends.jobs.pool import pool_of
-from bothends.progress import progress
-
-
-@dataclass(frozen=True)
-class Share:
-    """One of several equal parts of the shards: `2/5` is the second of five."""
-
-    index: int = 1
-    parts: int = 1
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.index <= self.parts:
-            raise UsageError(
-                f"shard {self.index}/{self.parts}: expected I/N with I from 1 to N, such as 1/4"
-            )
-
-    @classmethod
-    def parse(cls, text: str) -> Share:
-        index, slash, parts = text.partition("/")
-        if not slash or not index.isdecimal() or not parts.isdecimal():
-            raise UsageError(f"shard {text!r}: expected I/N with I from 1 to N, such as 1/4")
-        return cls(int(index), int(parts))
-
-    def has(self, shard: int) -> bool:
-        return shard % self.parts == self.index - 1
+from bothends.jobs.locks import lock_directory
+from bothends.jobs.pool import ATTEMPTS, pool_of
 
 
 @dataclass(frozen=True)
@@ -55,6 +30,7 @@ class Distillation:
     #: translate nothing: a missing shard is an error
     merge_only: bool = False
     shard_lines: int = SHARD_LINES
+    on_crash: OnCrash = "error"
 
     def __post_init__(self) -> None:
         if self.share is not None and self.merge_only:
@@ -83,6 +59,15 @@ def distill(options: Distillation) -> Manifest | None:
         _say(f"{options.output}: complete, nothing to do")
         return manifest
     corpus.open(job)
+    # Machines that share the work may share the directory.
+    busy = f"{options.output}: another process is at work there"
+    with lock_directory(corpus.shards, busy, shared=options.share is not None):
+        return _translate_and_merge(options, job, corpus)
+
+
+def _translate_and_merge(
+    options: Distillation, job: Job, corpus: DistilledCorpus
+) -> Manifest | None:
     if not options.merge_only:
         _translate(options, job, corpus)
     if options.share is not None:
@@ -97,29 +82,21 @@ def distill(options: Distillation) -> Manifest | None:
 
 def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> None:
     share = options.share or Share()
-    missing = {number for number in corpus.missing(job) if share.has(number)}
+    run = ShardRun(options.teacher, job, options.sources, corpus.shards, share, options.on_crash)
+    missing = run.missing()
     if not missing:
         return
     there = job.shards - len(corpus.missing(job))
     if there:
         _say(f"{options.output}: going on, {there:,} of {job.shards:,} shards are there")
     processes = min(options.processes, len(missing))
-    total = sum(map(job.shard_size, missing))
     _say(
-        f"{options.teacher.name} translates {total:,} of {job.lines:,} lines, "
+        f"{options.teacher.name} translates {sum(map(job.shard_size, missing)):,} of "
+        f"{job.lines:,} lines, "
         + (f"beam {job.beam}, " if job.beam else "")
         + f"{processes} {'process' if processes == 1 else 'processes'}"
     )
-
-    def shards() -> Iterator[Shard]:
-        for number, lines in enumerate(read_shards(options.sources, job.shard_lines)):
-            if number in missing:
-                yield Shard(number, lines)
-
-    work = TranslateShards(options.teacher, job, corpus.shards)
-    with progress("distill", "sentences", total) as advance:
-        for lines_done in pool_of(processes, options.teacher.attempts).run(work, shards()):
-            advance(lines_done)
+    run.run(pool_of(processes, ATTEMPTS), "distill")
 
 
 def _say(text: str) -> None:

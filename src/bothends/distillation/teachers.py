@@ -39,11 +39,6 @@ class Teacher(Protocol):
         """Whether its records have log probabilities."""
         ...
 
-    @property
-    def attempts(self) -> int:
-        """How often a shard is handed out if the worker that has it is killed."""
-        ...
-
     def settings(self) -> Mapping[str, Any]:
         """The fields of `Job` that decide its translations; mistakes in them are errors now."""
         ...
@@ -71,7 +66,6 @@ class ModelTeacher:
     length_penalty: float = TranslationOptions.length_penalty
     max_source_length: int = TranslationOptions.max_source_length
     has_scores: bool = True
-    attempts: int = 1
 
     @property
     def name(self) -> str:
@@ -122,8 +116,8 @@ class ModelTeacher:
     @contextmanager
     def start(self) -> Iterator[Translate]:
         # On one core: how lines are batched must not depend on the machine.
-        translator = Translator.load(self.directory, threads=1, engine=self.engine)
-        yield lambda lines: translate_lines(translator, self.options, lines)
+        with Translator.load(self.directory, threads=1, engine=self.engine) as translator:
+            yield lambda lines: translate_lines(translator, self.options, lines)
 
 
 def translate_lines(
@@ -144,7 +138,6 @@ class CommandTeacher:
     #: whatever tells its translations from those of another version
     version: str | None = None
     has_scores: bool = False
-    attempts: int = 3
 
     @property
     def name(self) -> str:

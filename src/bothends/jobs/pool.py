@@ -21,6 +21,9 @@ from typing import Any, Protocol, TypeVar
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs.lifetime import end_with_parent
 
+#: How often a task is handed out if the workers that have it are killed, unless told otherwise.
+ATTEMPTS = 3
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 _Task = TypeVar("_Task", contravariant=True)
@@ -38,10 +41,16 @@ class Work(Protocol[_Task, _Result]):
 class Pool(Protocol):
     """Workers that share tasks."""
 
-    def run(self, work: Work[Task, Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    def run(
+        self,
+        work: Work[Task, Result],
+        tasks: Iterable[Task],
+        lost: Callable[[Task], None] | None = None,
+    ) -> Iterator[Result]:
         """Do all tasks; results come in the order in which they are finished.
 
-        A BothendsError of a worker ends the run and is raised here.
+        A BothendsError of a worker ends the run and is raised here. So does the loss of a task
+        whose workers were killed again and again, unless it is to be told to `lost`.
         """
         ...
 
@@ -49,7 +58,12 @@ class Pool(Protocol):
 class InThisProcess:
     """The pool of one: tasks are done here, one after the other."""
 
-    def run(self, work: Work[Task, Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    def run(
+        self,
+        work: Work[Task, Result],
+        tasks: Iterable[Task],
+        lost: Callable[[Task], None] | None = None,
+    ) -> Iterator[Result]:
         with work.start() as do:
             for task in tasks:
                 yield do(task)
@@ -67,7 +81,12 @@ class ProcessPool:
         if self.processes < 1:
             raise UsageError(f"processes must be at least 1, but are {self.processes}")
 
-    def run(self, work: Work[Task, Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    def run(
+        self,
+        work: Work[Task, Result],
+        tasks: Iterable[Task],
+        lost: Callable[[Task], None] | None = None,
+    ) -> Iterator[Result]:
         remaining = iter(tasks)
         workers: list[_Worker] = []
         try:
@@ -78,10 +97,17 @@ class ProcessPool:
             while busy:
                 ready = wait([worker.connection for worker in busy])
                 for worker in [worker for worker in busy if worker.connection in ready]:
-                    answer = worker.receive()
-                    if answer is _AGAIN:
-                        continue
-                    yield answer
+                    try:
+                        answer = worker.receive()
+                    except _LostError as error:
+                        if lost is None:
+                            raise BothendsError(str(error)) from None
+                        lost(worker.task)
+                        worker.start()
+                    else:
+                        if answer is _AGAIN:
+                            continue
+                        yield answer
                     following = next(remaining, _NONE)
                     if following is _NONE:
                         busy.remove(worker)
@@ -107,6 +133,10 @@ _AGAIN: Any = object()
 _GRACE = 10.0
 
 
+class _LostError(Exception):
+    """The worker was killed, and so were those before it that had its task."""
+
+
 class _Worker:
     """A process, the pipe to it and the task that it has; a new process if it is killed."""
 
@@ -116,11 +146,12 @@ class _Worker:
     def __init__(self, work: Work[Any, Any], attempts: int) -> None:
         self._work = work
         self._attempts = attempts
-        self._task: object = None
+        self.task: Any = None
         self._attempt = 0
-        self._start()
+        self.start()
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start a process, in place of one that has ended."""
         # Not forked: a runtime's threads do not survive that.
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
@@ -129,13 +160,13 @@ class _Worker:
         theirs.close()  # the worker has the only other end: its death is the end of the pipe
 
     def send(self, task: object) -> None:
-        self._task, self._attempt = task, 1
+        self.task, self._attempt = task, 1
         self._hand_over()
 
     def _hand_over(self) -> None:
         # A worker that has gone may have said why: `receive` looks for that.
         with suppress(ConnectionError):
-            self.connection.send(self._task)
+            self.connection.send(self.task)
 
     def receive(self) -> Any:
         """The result of the task; `_AGAIN` if the worker is lost and another one has it now."""
@@ -144,8 +175,9 @@ class _Worker:
         except (EOFError, ConnectionError):
             self._process.join()
             lost = f"a worker process ended with status {self._process.exitcode}"
+            self.connection.close()
             if self._attempt >= self._attempts:
-                raise BothendsError(
+                raise _LostError(
                     f"{lost}; if memory ran out, use fewer --processes; the same command goes on"
                 ) from None
             self._attempt += 1
@@ -154,8 +186,7 @@ class _Worker:
                 file=sys.stderr,
                 flush=True,
             )
-            self.connection.close()
-            self._start()
+            self.start()
             self._hand_over()
             return _AGAIN
         if isinstance(answer, BothendsError):

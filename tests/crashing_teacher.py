@@ -1,0 +1,38 @@
+"""A teacher that crashes its process at some lines. Workers import this, so it imports little."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bothends.distillation.shard_file import Record
+
+
+@dataclass(frozen=True)
+class CrashingTeacher:
+    """Writes lines in capitals, and crashes its process at some."""
+
+    name: str = "crashing"
+    has_scores: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        return {"teacher": self.name}
+
+    def provenance(self) -> dict[str, Any]:
+        return {"teacher": self.name}
+
+    def packages(self) -> tuple[str, ...]:
+        return ()
+
+    @contextmanager
+    def start(self) -> Iterator[Callable[[Sequence[str]], list[Record]]]:
+        def translate(lines: Sequence[str]) -> list[Record]:
+            if any("poison" in line for line in lines):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return [Record(line.upper(), None, len(line), len(line), True, False) for line in lines]
+
+        yield translate
