@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from bothends.engines.torch import TorchEngine
 from bothends.order import GenerationOrder
-from bothends.search.beam import Hypothesis
-from bothends.search.fill import FREE, Allowed, Frame, fill_frames
+from bothends.search.fill import FREE, Allowed, FilledFrame, Frame, fill_frames
 from bothends.search.options import SearchOptions
 from bothends.search.scoring import force_scores
 from bothends.text.vocabulary import SpecialTokens
@@ -111,7 +110,7 @@ def test_frames_do_not_notice_each_other(
     frames = [Frame.around([5, 6], gap, [7, 8, 9]) for gap in range(8)]
     options = SearchOptions(beam=3, n_best=3)
 
-    def results(*some: Frame) -> list[Hypothesis]:
+    def results(*some: Frame) -> list[FilledFrame]:
         return fill_frames(engine, parsed, SPECIAL, source, some, options)[0]
 
     alone = sorted((one for frame in frames for one in results(frame)), key=lambda one: -one.score)

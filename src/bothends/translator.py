@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, overload
 from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision, load_engine
 from bothends.errors import BothendsError, UsageError
+from bothends.filling import Filler, Filling, FillOptions, find_alternatives
 from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
 from bothends.processes import available_cores
@@ -260,6 +261,35 @@ class Translator:
         job = Scoring(self._model, max_length, self.threads)
         return self._workers.stream(split_into_windows(numbered), job, batch_tokens)
 
+    def fill(
+        self,
+        source: str,
+        prefix: str | Sequence[int] = "",
+        suffix: str | Sequence[int] = "",
+        n_best: int = 1,
+        **options: Any,
+    ) -> list[Filling]:
+        """The best ways to write what lies between a prefix and a suffix; see `FillOptions`.
+
+        Prefix and suffix, texts or tokens, come back exactly as they are given.
+        """
+        fill_options = FillOptions(n_best=n_best, **options)
+        with self._model.context():
+            return self._filler.fill(source, prefix, suffix, fill_options)
+
+    def alternatives(
+        self,
+        source: str,
+        translation: str,
+        span: str | tuple[int, int],
+        n_best: int = 5,
+        **options: Any,
+    ) -> list[Filling]:
+        """Other ways to say a span of a translation: a text in it, or a pair of offsets."""
+        fill_options = FillOptions(n_best=n_best, **options)
+        with self._model.context():
+            return find_alternatives(self._filler, source, translation, span, fill_options)
+
     def close(self) -> None:
         """End the worker threads. What is submitted and has not begun is cancelled.
 
@@ -278,6 +308,10 @@ class Translator:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def _filler(self) -> Filler:
+        return Filler(self._model.generator, self.vocabularies)
 
     def _translating(self, options: TranslationOptions | None, changes: Any) -> Translating:
         return Translating(self._model, TranslationOptions.build(options, changes), self.threads)

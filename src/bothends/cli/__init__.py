@@ -23,6 +23,7 @@ from bothends.cli.demo import demo
 from bothends.cli.distill import distill
 from bothends.cli.evaluate import evaluate
 from bothends.cli.export import export
+from bothends.cli.fill import fill
 from bothends.cli.order import order
 from bothends.cli.prepare import prepare
 from bothends.cli.score import score
@@ -53,6 +54,7 @@ app.command()(demo)
 app.command(cls=SeveralValues)(distill)
 app.command(cls=SeveralValues)(evaluate)
 app.command()(export)
+app.command()(fill)
 app.command()(order)
 app.command(cls=SeveralValues)(prepare)
 app.command()(score)

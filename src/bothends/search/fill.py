@@ -36,6 +36,7 @@ FREE = -1
 #: Rows that are stepped together: with more, their state leaves the processor's caches.
 ROWS_AT_ONCE = 256
 
+
 @dataclass(frozen=True)
 class Frame:
     """A target of fixed length in text order, with `FREE` where the search is to write."""
@@ -73,8 +74,9 @@ def fill_frames(
     """The `n_best` ways to fill any frame of each source sentence `(S, N)`, best first.
 
     `options.beam` hypotheses are kept per frame. Frames can have more results together, so `n_best`
-    may exceed the beam; by default it is `options.n_best`. `allowed` is asked about every candidate; what it refuses is dropped. A
-    sentence without frames, or with frames that nothing can fill, has no results.
+    may exceed the beam; by default it is `options.n_best`. `allowed` is asked about every
+    candidate, and what it refuses is dropped. A sentence without frames, or with frames that
+    nothing can fill, has no results.
     """
     results = _Results(len(source), order, options, n_best or options.n_best)
     # Short frames are done first, and their scores then spare longer ones their last steps.

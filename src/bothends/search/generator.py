@@ -9,7 +9,7 @@ and the longest target of each sentence follows from its own source and not from
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from bothends.engines.protocol import Engine, pad_sources
 from bothends.order import GenerationOrder, IntArray
 from bothends.search.batch import search_batch
 from bothends.search.beam import Hypothesis
+from bothends.search.fill import Allowed, FilledFrame, Frame, fill_frames
 from bothends.search.options import SearchOptions
 from bothends.search.scoring import ForcedScore, force_scores
 from bothends.text.vocabulary import SpecialTokens
@@ -46,6 +47,19 @@ class Generator:
         if not len(sources):
             return []
         return force_scores(self.engine, self.order, self.special, self.batch(sources), targets)
+
+    def fill(
+        self,
+        source: Sentence,
+        frames: Iterable[Frame],
+        options: SearchOptions,
+        allowed: Allowed | None = None,
+        n_best: int | None = None,
+    ) -> list[FilledFrame]:
+        """The best ways to fill any of the frames of one source, as one batch."""
+        batch, model = self.batch([source]), (self.engine, self.order, self.special)
+        (found,) = fill_frames(*model, batch, frames, options, allowed, n_best)
+        return found
 
     def batch(self, sources: Sequence[Sentence]) -> IntArray:
         """Sources as an engine takes them: each with its end symbol, then padding."""

@@ -12,6 +12,7 @@ went in. A token can carry the space before its word, so the two seams need care
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from bothends.errors import UsageError
 from bothends.text.vocabulary import Vocabulary
 
 #: No space is written before these.
-CLOSING = frozenset(".,;:!?)]}%…»”’")
+CLOSING = frozenset(".,;:!?)]}%…»”\u2019")
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class GivenEnds:
             if not middle.startswith(" "):
                 return None
             middle = middle[1:]
-        if right and self.suffix[0].isspace() and middle:
+        if right and self.suffix[0].isspace() and (middle or self.space_follows):
             if not middle.endswith(" "):
                 return None
             middle = middle[:-1]
@@ -126,7 +127,9 @@ def _check_overlap(prefix: str, suffix: str) -> None:
     A single word may well stand on both sides of a gap ("sehr ... sehr gut"); several in a row are
     the same words of the sentence, and to write them twice is not what anybody means.
     """
-    left, right = prefix.split(), suffix.split()
+    left, right = (
+        [re.sub(r"^\W+|\W+$", "", word) for word in text.split()] for text in (prefix, suffix)
+    )
     for shared in range(min(len(left), len(right)), 1, -1):
         if left[-shared:] == right[:shared]:
             raise UsageError(

@@ -1,0 +1,83 @@
+"""`bothends fill`: write the part of a translation between a given beginning and a given end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bothends.cli.options import EngineOption, JsonOption, ModelOption, PrecisionOption
+
+if TYPE_CHECKING:
+    from bothends.filling import Filling
+
+
+def fill(
+    source: Annotated[str, typer.Option(metavar="TEXT", help="The text to translate.")],
+    prefix: Annotated[
+        str, typer.Option(metavar="TEXT", help="How the translation begins, kept as it is.")
+    ] = "",
+    suffix: Annotated[
+        str, typer.Option(metavar="TEXT", help="How the translation ends, kept as it is.")
+    ] = "",
+    n_best: Annotated[int, typer.Option(min=1, help="Translations to print, best first.")] = 1,
+    model: ModelOption = None,
+    json_: JsonOption = False,
+    words: Annotated[
+        int | None, typer.Option(min=1, help="Exact number of words of the whole translation.")
+    ] = None,
+    min_words: Annotated[int, typer.Option(min=0, help="Fewest words of it.")] = 0,
+    max_words: Annotated[int | None, typer.Option(min=1, help="Most words of it.")] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="A word or phrase to use in the gap; may be repeated."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WORD", help="A word not to use in the gap; may be repeated."),
+    ] = None,
+    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept per length of the gap.")] = 4,
+    precision: PrecisionOption = None,
+    engine: EngineOption = "onnx",
+) -> None:
+    """Fill the gap between a given beginning and end of a translation.
+
+    Without --suffix, a given beginning is continued; without both, the whole text is translated,
+    for example in exactly so many words.
+    """
+    from bothends.filling import FillOptions
+    from bothends.translator import Translator
+
+    options: dict[str, Any] = {
+        "beam": beam,
+        "words": words,
+        "min_words": min_words,
+        "max_words": max_words,
+        "include": tuple(include or ()),
+        "exclude": tuple(exclude or ()),
+    }
+    FillOptions(n_best=n_best, **options)  # complains before the model is loaded
+    translator = Translator.load(model, precision=precision, threads=1, engine=engine)
+    fillings = translator.fill(source, prefix, suffix, n_best, **options)
+    for each in fillings:
+        print(json.dumps(_record(each), ensure_ascii=False) if json_ else each.text)
+    if words is not None and any(each.words != words for each in fillings):
+        print(f"no translation of exactly {words} words was found", file=sys.stderr)
+
+
+def _record(filling: Filling) -> dict[str, Any]:
+    return {
+        "text": filling.text,
+        "prefix": filling.prefix,
+        "middle": filling.middle,
+        "suffix": filling.suffix,
+        "score": filling.score,
+        "logprob": filling.logprob,
+        "words": filling.words,
+        "tokens": list(filling.tokens),
+        "pieces": list(filling.pieces),
+        "gap": list(filling.gap),
+        "steps": filling.steps,
+    }

@@ -1,0 +1,102 @@
+"""What is asked of a filling, and what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bothends.errors import UsageError
+from bothends.search.options import SearchOptions, check_whole_number
+
+
+@dataclass(frozen=True)
+class FillOptions:
+    """What is asked of a filling. Words are those of the whole text, given ends included.
+
+    Attributes:
+        n_best: Fillings to return.
+        beam: Hypotheses kept for each length of the gap.
+        length_penalty: How much longer texts are preferred.
+        words: Exactly so many words; the nearest number that the model finds otherwise.
+        min_words: Fewest words.
+        max_words: Most words.
+        include: Words or phrases that must be in the gap, spelled exactly so.
+        exclude: Words that must not be in the gap, in any capitalisation.
+        max_length: Most tokens of the text; by default twice those of the source and 20 more.
+    """
+
+    n_best: int = 1
+    beam: int = SearchOptions.beam
+    length_penalty: float = SearchOptions.length_penalty
+    words: int | None = None
+    min_words: int = 0
+    max_words: int | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        check_whole_number("n_best", self.n_best, 1)
+        check_whole_number("beam", self.beam, 1)
+        check_whole_number("min_words", self.min_words, 0)
+        for name in ("words", "max_words", "max_length"):
+            if getattr(self, name) is not None:
+                check_whole_number(name, getattr(self, name), 1)
+        if self.max_words is not None and self.min_words > self.max_words:
+            raise UsageError(f"min_words {self.min_words} is more than max_words {self.max_words}")
+        for name in ("include", "exclude"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} takes a list of words")
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+            for word in getattr(self, name):
+                if not word.strip():
+                    raise UsageError(f"{name}: an empty word")
+        for word in self.exclude:
+            if len(word.split()) > 1:
+                raise UsageError(f"exclude: {word!r} is more than one word")
+        self.search  # noqa: B018 (checks the rest)
+
+    @property
+    def fewest_words(self) -> int:
+        return self.words or self.min_words
+
+    @property
+    def most_words(self) -> int | None:
+        return self.words or self.max_words
+
+    @property
+    def search(self) -> SearchOptions:
+        # Some results say the same in other tokens, so as many as the beam are kept.
+        beam = max(self.beam, self.n_best)
+        return SearchOptions(beam=beam, n_best=beam, length_penalty=self.length_penalty)
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A text with the given beginning and end, character by character.
+
+    Attributes:
+        text: `prefix + middle + suffix`.
+        middle: What was written between them, with its spaces.
+        score: `logprob` after length normalisation: fillings are ranked by it.
+        logprob: Log probability of the whole text and its end symbol, given the source.
+        tokens: Ids in the target vocabulary, in text order, without the end symbol.
+        pieces: The same tokens as the vocabulary spells them, `▁` for a space.
+        gap: The first token of the gap and the first after it.
+        steps: Decoder steps for a text of this length.
+        words: Words of `text`.
+    """
+
+    text: str
+    prefix: str
+    middle: str
+    suffix: str
+    score: float
+    logprob: float
+    tokens: tuple[int, ...]
+    pieces: tuple[str, ...]
+    gap: tuple[int, int]
+    steps: int
+
+    @property
+    def words(self) -> int:
+        return len(self.text.split())
