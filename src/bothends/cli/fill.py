@@ -42,7 +42,7 @@ def fill(
     precision: PrecisionOption = None,
     engine: EngineOption = "onnx",
 ) -> None:
-    """Fill the gap between a given beginning and end of a translation.
+    """Write what lies between a given beginning and end.
 
     Without --suffix, a given beginning is continued; without both, the whole text is translated,
     for example in exactly so many words.
