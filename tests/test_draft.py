@@ -1,0 +1,104 @@
+"""Greedy search from a draft: the same tokens as from nothing, in fewer passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bothends.engines.torch import TorchEngine
+from bothends.errors import UsageError
+from bothends.order import GenerationOrder
+from bothends.search.beam import beam_search
+from bothends.search.draft import search_from_draft
+from bothends.search.options import SearchOptions
+from bothends.text.vocabulary import SpecialTokens
+from bothends.translator import Translator
+from conftest import ALL_ORDERS, MakeModel, random_source
+from tiny_model import sentences, tiny_model
+from toy_engine import ToyEngine
+
+SPECIAL = SpecialTokens()
+words = st.lists(st.integers(4, 8), max_size=12)
+
+
+@given(
+    order=st.sampled_from(ALL_ORDERS),
+    seed=st.integers(0, 2**32 - 1),
+    edit=st.tuples(st.integers(0, 12), st.integers(0, 3), words),
+    limits=st.sampled_from([(0, 12), (3, 12), (0, 4), (2, 5)]),
+)
+@settings(max_examples=1000, deadline=None)
+def test_a_draft_changes_nothing_but_the_passes(
+    order: GenerationOrder,
+    seed: int,
+    edit: tuple[int, int, list[int]],
+    limits: tuple[int, int],
+) -> None:
+    """A thousand edits: some tokens of the model's own output are replaced by others."""
+    engine = ToyEngine(9, seed)
+    source = random_source(np.random.default_rng(seed), 1, 5, 9, padded=False)
+    options = SearchOptions(beam=1, min_length=limits[0], max_length=limits[1])
+    ((expected,),) = beam_search(engine, order, SPECIAL, source, options)
+    first, removed, added = edit
+    draft = [*expected.tokens[:first], *added, *expected.tokens[first + removed :]]
+    found = search_from_draft(engine, order, SPECIAL, source, draft, options)
+    assert found.hypothesis.tokens == expected.tokens
+    assert found.hypothesis.logprob == pytest.approx(expected.logprob, abs=1e-9)
+    assert found.hypothesis.finished == expected.finished
+    assert found.hypothesis.steps == expected.steps
+    if draft == expected.tokens and expected.finished:
+        assert found.passes == 1
+
+
+@pytest.mark.parametrize("order", ALL_ORDERS, ids=str)
+def test_drafts_of_a_real_network(
+    order: GenerationOrder, make_model: MakeModel, random: np.random.Generator
+) -> None:
+    engine = TorchEngine(make_model(order))
+    options = SearchOptions(beam=1, max_length=15)
+    for _ in range(5):
+        source = random_source(random, 1, 6, 23, padded=False)
+        ((expected,),) = beam_search(engine, order, SPECIAL, source, options)
+        draft = list(expected.tokens)
+        draft[len(draft) // 2 : len(draft) // 2 + 1] = [7, 8]
+        found = search_from_draft(engine, order, SPECIAL, source, draft, options)
+        assert found.hypothesis.tokens == expected.tokens
+        assert found.hypothesis.logprob == pytest.approx(expected.logprob, abs=1e-9)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_drafts_in_the_runtime(precision: str) -> None:
+    """Old translations of edited sentences, on exported graphs."""
+    translator = Translator.load(tiny_model("2x1", precision), threads=1)  # type: ignore[arg-type]
+    lines = [line.split() for line in sentences(40, seed=9) if len(line.split()) > 4][:12]
+    saved = 0
+    for line in lines:
+        edited = " ".join([*line[:2], "gigi", *line[3:]])
+        old = translator.translate([" ".join(line)], beam=1)[0]
+        expected = translator.translate([edited], beam=1)[0]
+        found = translator.retranslate(edited, old.tokens)
+        assert found.tokens == tuple(expected.tokens)
+        assert found.text == expected.text
+        saved += found.steps_saved
+    assert saved > 0
+
+
+def test_a_text_is_a_draft_as_well() -> None:
+    translator = Translator.load(tiny_model(), threads=1)
+    (line,) = sentences(1, seed=3)
+    expected = translator.translate([line], beam=1)[0]
+    again = translator.retranslate(line, expected.text)
+    assert (again.text, again.steps) == (expected.text, expected.steps)
+    assert translator.retranslate(line, "").text == expected.text
+    assert translator.retranslate("", "ba").text == ""
+
+
+def test_bad_requests() -> None:
+    engine, order = ToyEngine(9), GenerationOrder.parse("2x1")
+    source = np.array([[4, 3], [5, 3]])
+    with pytest.raises(UsageError, match="greedy search: use beam 1, not 4"):
+        search_from_draft(engine, order, SPECIAL, source[:1], [4], SearchOptions())
+    with pytest.raises(UsageError, match="one sentence, not for 2"):
+        search_from_draft(engine, order, SPECIAL, source, [4], SearchOptions(beam=1))
