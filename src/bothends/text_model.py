@@ -33,6 +33,18 @@ class TextModel:
     #: what each batch runs in, e.g. with a number of threads that is PyTorch's for its duration
     context: Callable[[], AbstractContextManager[None]] = nullcontext
 
+    def translate_from_draft(
+        self, source: Tokens, draft: Sequence[int], options: TranslationOptions
+    ) -> Translation:
+        """The greedy translation of an encoded line, from a draft of it."""
+        begin = time.perf_counter()
+        cut = source[: options.max_source_length]
+        with self.context(), _enough_memory([cut], "--max-source-length"):
+            drafted = self.generator.search_from_draft(cut, draft, options)
+        found = [[drafted.hypothesis]]
+        (translation,) = self._translations([source], found, options, begin)
+        return replace(translation, steps=drafted.passes, steps_saved=drafted.steps_saved)
+
     def translate(
         self, sources: Sequence[Tokens], options: TranslationOptions
     ) -> list[Translation]:
@@ -41,6 +53,16 @@ class TextModel:
         cut = [source[: options.max_source_length] for source in sources]
         with self.context(), _enough_memory(cut, "--batch-tokens, --beam or --max-source-length"):
             found = self.generator.search(cut, options)
+        return self._translations(sources, found, options, begin)
+
+    def _translations(
+        self,
+        sources: Sequence[Tokens],
+        found: list[list[Hypothesis]],
+        options: TranslationOptions,
+        begin: float,
+    ) -> list[Translation]:
+        """What a search that began at `begin` has found, as text."""
         if options.deduplicate:
             found = list(map(self._without_repeats, found))
         seconds = time.perf_counter() - begin

@@ -81,6 +81,7 @@ class Translation:
         tokens: Ids in the target vocabulary, in text order, without the end symbol.
         pieces: The same tokens as the vocabulary spells them, `▁` for a space.
         steps: Decoder steps that it took.
+        steps_saved: Steps that a draft saved; negative if it was of no use.
         finished: False if it was cut at the length limit, without an end symbol.
         truncated: True if the line was longer than `max_source_length`: its end is not translated.
         time: Seconds that its batch took.
@@ -101,6 +102,7 @@ class Translation:
     source_tokens: tuple[int, ...] = ()
     source_pieces: tuple[str, ...] = ()
     next_best: tuple[Translation, ...] = ()
+    steps_saved: int = 0
 
     @property
     def hypotheses(self) -> tuple[Translation, ...]:

@@ -34,6 +34,7 @@ from bothends.text.vocabulary import Vocabularies
 from bothends.text_model import NumberedPair, Scoring, TextModel, Translating
 from bothends.translation import (
     BATCH_TOKENS,
+    EMPTY,
     MAX_SCORED_LENGTH,
     Translation,
     TranslationOptions,
@@ -128,6 +129,8 @@ class Translator:
         self,
         text: str,
         options: TranslationOptions | None = None,
+        *,
+        draft: str | Sequence[int] | None = None,
         **changes: Unpack[OptionFields],
     ) -> Translation: ...
 
@@ -143,6 +146,8 @@ class Translator:
         self,
         text: str | Iterable[str],
         options: TranslationOptions | None = None,
+        *,
+        draft: str | Sequence[int] | None = None,
         **changes: Unpack[OptionFields],
     ) -> Translation | list[Translation]:
         """Translate one text, or several.
@@ -150,12 +155,16 @@ class Translator:
         Args:
             text: One line, or an iterable of lines. An empty line has an empty translation.
             options: How to translate; the defaults if None.
+            draft: What the translation may look like, as text or tokens: that of the text before it
+                was edited. It changes nothing but the time, and is for one text and `beam=1`.
             **changes: Fields of `TranslationOptions`, e.g. `beam=1`, that differ from `options`.
 
         Returns:
             One `Translation` for one text, or else a list with one for each, in order.
         """
         job = self._translating(options, changes)
+        if draft is not None:
+            return self._translate_from_draft(text, draft, job.options)
         if isinstance(text, str):
             (translation,) = self._workers.stream([[text]], job, job.options.batch_tokens)
             return translation
@@ -308,6 +317,19 @@ class Translator:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _translate_from_draft(
+        self, text: str | Iterable[str], draft: str | Sequence[int], options: TranslationOptions
+    ) -> Translation:
+        if not isinstance(text, str):
+            raise TypeError("a draft is for one text: translate(text, draft=draft, beam=1)")
+        (source,) = self.vocabularies.source.encode([text])
+        if not source:
+            return EMPTY
+        tokens = self.vocabularies.target.encode([draft])[0] if isinstance(draft, str) else draft
+        if not all(token in range(self.vocabularies.target.size) for token in tokens):
+            raise UsageError("draft: a token is outside the vocabulary")
+        return self._model.translate_from_draft(tuple(source), tokens, options)
 
     @property
     def _filler(self) -> Filler:

@@ -21,7 +21,7 @@ import numpy as np
 from bothends.engines.protocol import Engine, FloatArray, TopK
 from bothends.errors import UsageError
 from bothends.order import Block, GenerationOrder, IntArray
-from bothends.search.beam import Hypothesis, beam_search
+from bothends.search.beam import Hypothesis, beam_search, sentence_limits
 from bothends.search.options import SearchOptions
 from bothends.text.vocabulary import SpecialTokens
 
@@ -54,6 +54,8 @@ def search_from_draft(
         raise UsageError(f"a draft is for greedy search: use beam 1, not {options.beam}")
     if len(source) != 1:
         raise UsageError(f"a draft is for one sentence, not for {len(source)}")
+    if len(draft) > sentence_limits(source, special, options, None)[0]:
+        draft = ()  # no result is as long, and to read it would take time and memory
     reader = DraftReader(engine, order, special, draft)
     ((best,),) = beam_search(reader, order, special, source, options)
     return DraftedHypothesis(best, reader.passes)

@@ -17,6 +17,7 @@ from bothends.engines.protocol import Engine, pad_sources
 from bothends.order import GenerationOrder, IntArray
 from bothends.search.batch import search_batch
 from bothends.search.beam import Hypothesis
+from bothends.search.draft import DraftedHypothesis, search_from_draft
 from bothends.search.fill import Allowed, FilledFrame, Frame, fill_frames
 from bothends.search.options import SearchOptions
 from bothends.search.scoring import ForcedScore, force_scores
@@ -60,6 +61,13 @@ class Generator:
         batch, model = self.batch([source]), (self.engine, self.order, self.special)
         (found,) = fill_frames(*model, batch, frames, options, allowed, n_best)
         return found
+
+    def search_from_draft(
+        self, source: Sentence, draft: Sequence[int], options: SearchOptions
+    ) -> DraftedHypothesis:
+        """The greedy hypothesis of one source, which a draft can only make quicker."""
+        model = (self.engine, self.order, self.special)
+        return search_from_draft(*model, self.batch([source]), draft, options)
 
     def batch(self, sources: Sequence[Sentence]) -> IntArray:
         """Sources as an engine takes them: each with its end symbol, then padding."""
