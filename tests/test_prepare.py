@@ -16,7 +16,7 @@ import pytest
 
 from bothends.cli import run
 from bothends.data.shards import PreparedCorpus
-from bothends.files import locked
+from bothends.files import new_directory
 from bothends.progress import progress
 from bothends.text.vocabulary import Vocabulary
 from corpus_data import make_sentences, write_lines
@@ -223,7 +223,7 @@ def test_a_large_text_is_sampled_for_the_vocabulary(
         ("--normalisation nfd", 2, "unknown normalisation 'nfd'; known: nmt_nfkc, nfkc, identity"),
         ("--max-length -3", 2, "maximum length -3: expected tokens, or 0 for none"),
         ("--max-ratio 0.5", 2, "maximum ratio 0.5: expected 1 or more, or 0 for none"),
-        ("--output train.en/corpus", 1, "train.en/corpus: cannot be written: File exists"),
+        ("--output train.en/corpus", 1, "train.en/corpus: cannot be written (File exists)"),
         ("--output train.en", 1, "train.en: exists and is not a prepared corpus; choose another"),
         ("--output . --overwrite", 1, ".: exists and is not a prepared corpus; choose another"),
         ("--surce train.en", 2, "No such option: --surce"),
@@ -292,9 +292,9 @@ def test_what_prepare_has_not_written_is_not_overwritten(
 
 
 def test_two_at_once_are_kept_apart(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with locked(data / ".corpus.partial.lock", "taken"):
+    with new_directory(data / "corpus"):
         assert prepare(*SMALL) == 1
-    assert "corpus: another prepare is writing it" in capsys.readouterr().err
+    assert "corpus: another process is writing it" in capsys.readouterr().err
     assert prepare(*SMALL) == 0
 
 

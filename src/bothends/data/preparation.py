@@ -7,11 +7,8 @@ options give the same files, byte for byte.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import chain, compress
 from pathlib import Path
@@ -35,7 +32,7 @@ from bothends.data.shards import (
     write_manifest,
 )
 from bothends.errors import BothendsError, UsageError
-from bothends.files import locked
+from bothends.files import is_new, new_directory
 from bothends.progress import progress
 from bothends.text.encoding import CorpusEncoder
 from bothends.text.pairs import FilterReport, Filters, Reason, SeenPairs, read_pairs
@@ -100,7 +97,8 @@ class Preparation:
 
 def prepare(options: Preparation) -> CorpusManifest:
     """Write a prepared corpus to `options.output`, complete or not at all."""
-    with _complete_or_nothing(options.output, options.overwrite) as directory:
+    _check_output(options.output, options.overwrite)
+    with new_directory(options.output, options.overwrite) as directory:
         pairs, training_lines = None, None
         if isinstance(options.vocabulary, Path):
             vocabularies = _given_vocabularies(options.vocabulary)
@@ -256,40 +254,13 @@ def _provenance(options: Preparation) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _complete_or_nothing(output: Path, overwrite: bool) -> Iterator[Path]:
-    """A directory to write to, which gets the name `output` only if all goes well.
-
-    Until then it has a hidden name; what a killed run left there is removed by the next.
-    """
-    exists = output.exists() and not (output.is_dir() and not any(output.iterdir()))
-    if exists:
-        _check_ours(output)
-        if not overwrite:
-            raise BothendsError(
-                f"{output}: holds a prepared corpus already; --overwrite replaces it"
-            )
-    name, output = output, output.resolve()
-    partial = output.with_name(f".{output.name}.partial")
-    replaced = output.with_name(f".{output.name}.replaced")
-    lock = output.with_name(f"{partial.name}.lock")
-    try:
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        with locked(lock, f"{name}: another prepare is writing it"):
-            try:
-                shutil.rmtree(partial, ignore_errors=True)
-                partial.mkdir()
-                yield partial
-                if exists:
-                    shutil.rmtree(replaced, ignore_errors=True)
-                    os.rename(output, replaced)
-                os.rename(partial, output)
-                shutil.rmtree(replaced, ignore_errors=True)
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
-                lock.unlink(missing_ok=True)
-    except OSError as error:
-        raise BothendsError(f"{name}: cannot be written: {error.strerror or error}") from None
+def _check_output(output: Path, overwrite: bool) -> None:
+    """Refuse an output that has something in it, unless it is a corpus that is to be replaced."""
+    if is_new(output):
+        return
+    _check_ours(output)
+    if not overwrite:
+        raise BothendsError(f"{output}: holds a prepared corpus already; --overwrite replaces it")
 
 
 def _check_ours(output: Path) -> None:
