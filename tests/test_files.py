@@ -69,7 +69,8 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
             file.write(b"half")
             raise KeyboardInterrupt
 
-    pytest.raises(KeyboardInterrupt, write)
+    with pytest.raises(KeyboardInterrupt):
+        write()
     assert names(tmp_path) == []
 
 
@@ -132,7 +133,8 @@ def test_a_directory_that_failed_is_not_there(tmp_path: Path, error: BaseExcepti
             (partial / "file").touch()
             raise error
 
-    pytest.raises(type(error), fill)
+    with pytest.raises(type(error)):
+        fill()
     assert names(tmp_path) == []
 
 

@@ -17,6 +17,7 @@ def average(
     """Average the weights of the last K checkpoints of a run."""
     from bothends.cli.packages import require_torch
     from bothends.errors import BothendsError
+    from bothends.files import is_new
 
     require_torch("averaging")
     from bothends.model.torch.averaging import average_models
@@ -31,7 +32,7 @@ def average(
             f"{run}: keeps {len(checkpoints)} checkpoints, fewer than the {last} to average; lower "
             "--last, or train with a larger checkpoints.keep or a smaller checkpoints.every"
         )
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+    if not is_new(output):
         raise BothendsError(f"{output}: exists and is not empty; name a new directory")
     chosen = checkpoints[-last:]
     average_models(chosen, output)

@@ -17,7 +17,7 @@ from pathlib import Path
 from bothends.distillation.job import Job, encode_lines
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
-from bothends.records import Strict, parse_versioned
+from bothends.records import LARGEST_JSON, Strict, parse_json, parse_versioned
 from bothends.translation import Translation
 
 FORMAT_VERSION = 1
@@ -91,7 +91,7 @@ def read_header(path: Path, job: Job) -> Header:
     """The header of a shard, which must be one of `job` and stand at its place."""
     try:
         with open(path, "rb") as file:
-            line = file.readline()
+            line = file.readline(LARGEST_JSON)
     except OSError as error:
         raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
     try:
@@ -118,7 +118,7 @@ def read_shard(path: Path, job: Job, lines: Sequence[str]) -> list[Record]:
         raise BothendsError(
             f"{path}: its source lines are not those of the text; the text has changed meanwhile"
         )
-    return [Record(**json.loads(line)) for line in body.split(b"\n")[:-1]]
+    return [Record(**parse_json(line)) for line in body.split(b"\n")[:-1]]
 
 
 def _damaged(path: Path) -> BothendsError:

@@ -16,6 +16,9 @@ from bothends.errors import UsageError, nearest
 from bothends.records import Strict
 from bothends.text.vocabulary import SpecialTokens
 
+#: Weights of all layers beyond which a setting is a slip of the pen.
+MOST_WEIGHTS = 100_000_000_000
+
 
 class Dropout(Strict):
     """Dropout probabilities, one per kind."""
@@ -33,11 +36,12 @@ class Dropout(Strict):
 class Architecture(Strict):
     """What a recipe can choose of a network. The defaults are the paper's (Transformer base)."""
 
-    encoder_layers: int = Field(6, ge=1)
-    decoder_layers: int = Field(6, ge=1)
-    width: int = Field(512, ge=2)
-    heads: int = Field(8, ge=1)
-    feed_forward: int = Field(2048, ge=1)
+    #: only where source and target have vocabularies of their own
+    encoder_layers: int = Field(6, ge=1, le=512)
+    decoder_layers: int = Field(6, ge=1, le=512)
+    width: int = Field(512, ge=2, le=1 << 16)
+    heads: int = Field(8, ge=1, le=1024)
+    feed_forward: int = Field(2048, ge=1, le=1 << 20)
     activation: Literal["relu", "gelu", "silu"] = "relu"
     #: where layer normalisation stands: before a sublayer, or after its residual sum
     norm: Literal["pre", "post"] = "post"
@@ -58,6 +62,13 @@ class Architecture(Strict):
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.width % 2:
             raise ValueError(f"width {self.width} is odd, and a sinusoid needs pairs")
+        attentions = self.encoder_layers + 2 * self.decoder_layers
+        layers = self.encoder_layers + self.decoder_layers
+        weights = self.width * (4 * self.width * attentions + 2 * self.feed_forward * layers)
+        if weights > MOST_WEIGHTS:
+            raise ValueError(
+                f"layers of these sizes have {weights:,} weights; expected at most {MOST_WEIGHTS:,}"
+            )
         return self
 
     @property
@@ -68,9 +79,9 @@ class Architecture(Strict):
 class ModelConfig(Architecture):
     """An encoder-decoder Transformer: its architecture, and what comes from its vocabulary."""
 
-    vocabulary_size: int = Field(32000, ge=1)
+    vocabulary_size: int = Field(32000, ge=1, le=1 << 24)
     #: only where source and target have vocabularies of their own
-    target_vocabulary_size: int | None = Field(None, ge=1)
+    target_vocabulary_size: int | None = Field(None, ge=1, le=1 << 24)
     special: SpecialTokens = SpecialTokens()
 
     @model_validator(mode="after")

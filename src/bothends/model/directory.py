@@ -21,7 +21,13 @@ from bothends.errors import BothendsError, UsageError
 from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
 from bothends.order import GenerationOrder
-from bothends.records import Strict, first_problem, parse_versioned
+from bothends.records import (
+    LARGEST_JSON,
+    Strict,
+    first_problem,
+    parse_versioned,
+    read_bounded,
+)
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"
@@ -66,7 +72,7 @@ def read_description(directory: Path) -> Description:
     if not path.is_file():
         raise BothendsError(f"{directory}: not a model directory, {CONFIG} is missing")
     try:
-        content = parse_versioned(path.read_bytes(), path, FORMAT_VERSION)
+        content = parse_versioned(read_bounded(path, LARGEST_JSON), path, FORMAT_VERSION)
     except OSError as error:
         raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:

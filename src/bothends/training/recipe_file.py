@@ -6,6 +6,7 @@ one line that names the file and the key.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from bothends.errors import UsageError, nearest
-from bothends.records import first_problem
+from bothends.records import LARGEST_YAML, first_problem, parse_yaml, read_bounded
 from bothends.training.recipe import Recipe
 
 
@@ -34,7 +35,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         key = ".".join(str(part) for part in error.errors()[0]["loc"])
         place = next((places[known] for known in places if key.startswith(known)), str(path))
         value = error.errors()[0]["input"]
-        came = "" if isinstance(value, (dict, BaseModel)) else f", not {value!r}"
+        came = "" if isinstance(value, (dict, BaseModel)) else f", not {reprlib.repr(value)}"
         raise UsageError(f"{place}: {first_problem(error)}{came}") from None
     if recipe.run is None:
         recipe = recipe.model_copy(update={"run": Path("runs") / f"{path.stem}-{recipe.order}"})
@@ -47,7 +48,7 @@ def parse_override(override: str) -> tuple[str, Any]:
     if not equals:
         raise UsageError(f"{override!r}: expected KEY=VALUE, such as model.decoder_layers=2")
     try:
-        return key, yaml.load(text, _Loader)
+        return key, parse_yaml(text)
     except (yaml.YAMLError, ValueError):  # the latter of a date that no calendar has
         raise UsageError(f"{override!r}: the value is not YAML") from None
 
@@ -55,7 +56,7 @@ def parse_override(override: str) -> tuple[str, Any]:
 def read_yaml(path: Path) -> dict[str, Any]:
     """The keys and values of a file, not checked yet."""
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        content = parse_yaml(read_bounded(path, LARGEST_YAML).decode("utf-8-sig"))
     except FileNotFoundError:
         raise UsageError(f"{path}: no such recipe") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -70,19 +71,6 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected keys and values, as in `order: 2x1`")
     return content
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that is there twice, of which YAML would take the last without a word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for number, key in enumerate(names):
-            if key.value in (other.value for other in names[:number]):
-                raise yaml.constructor.ConstructorError(
-                    problem=f"{key.value} is there twice", problem_mark=key.start_mark
-                )
-        return super().construct_mapping(node, deep)
 
 
 def set_key(content: dict[str, Any], keys: list[str], value: Any) -> None:

@@ -33,6 +33,7 @@ from torch import Tensor
 from bothends.errors import BothendsError
 from bothends.files import locked, write_atomically
 from bothends.model.torch.transformer import Transformer
+from bothends.records import parse_json, parse_yaml
 from bothends.training.batches import Position
 from bothends.training.recipe import Recipe
 
@@ -86,7 +87,7 @@ class Progress:
 
     @classmethod
     def from_json(cls, text: bytes) -> Progress:
-        content = json.loads(text)
+        content = parse_json(text)
         return cls(**{**content, "position": Position(**content["position"])})
 
 
@@ -132,7 +133,7 @@ class RunDirectory:
         path = self.path / RECIPE
         try:
             # Through `Recipe`, so that settings which are newer than the run have their defaults.
-            return Recipe.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+            return Recipe.model_validate(parse_yaml(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, yaml.YAMLError):
             raise BothendsError(f"{path}: damaged, or of another version of bothends") from None
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bothends.errors import BothendsError
+from bothends.files import new_directory
 from bothends.model.directory import Description, read_description, write_description
 from bothends.model.weights import Weights, open_weights, write_weights
 from bothends.text.vocabulary import Vocabularies
@@ -33,14 +34,10 @@ def average_models(directories: Sequence[Path], output: Path) -> Description:
     weights = _average(directories, descriptions)
     names = [Path(directory).name for directory in directories]
     description = last.model_copy(update={"provenance": {**last.provenance, "average_of": names}})
-    try:
-        Path(output).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BothendsError(f"{output}: cannot make this directory ({error.strerror})") from None
-    Vocabularies.load(directories[-1]).save(output)
-    write_weights(output, weights)
-    # The description comes last: the directory is not a model before it is complete.
-    write_description(output, description)
+    with new_directory(Path(output)) as partial:
+        Vocabularies.load(directories[-1]).save(partial)
+        write_weights(partial, weights)
+        write_description(partial, description)
     return description
 
 
