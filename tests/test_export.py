@@ -14,6 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from bothends.cli import run
+from bothends.digests import DIGESTS
 from bothends.engines.export import export_model
 from bothends.engines.onnx.engine import OnnxEngine
 from bothends.evaluation.precision import compare
@@ -98,8 +99,14 @@ def test_float32_needs_no_report(model: Path, capsys: pytest.CaptureFixture[str]
 def test_another_directory_gets_all_that_the_runtime_needs(model: Path, tmp_path: Path) -> None:
     output = tmp_path / "new" / "export"
     assert run(["export", str(model), "--output", str(output), "--no-check"]) == 0
-    assert {path.name for path in output.iterdir()} == {CONFIG, VOCABULARY, ENCODER, DECODER}
-    assert {path.name for path in model.iterdir()} == {CONFIG, VOCABULARY, WEIGHTS}
+    assert {path.name for path in output.iterdir()} == {
+        CONFIG,
+        VOCABULARY,
+        ENCODER,
+        DECODER,
+        DIGESTS,
+    }
+    assert {path.name for path in model.iterdir()} == {CONFIG, VOCABULARY, WEIGHTS, DIGESTS}
     assert OnnxEngine.load(output).precision == "int8"
 
 
@@ -190,6 +197,7 @@ def test_weights_that_do_not_fit(
     weights = load_file(model / WEIGHTS)
     change(weights)
     save_file(weights, model / WEIGHTS)
+    (model / DIGESTS).unlink()
     assert_complains(["export", str(model)], complaint, 1, capsys)
     assert not (model / DECODER).exists()
 

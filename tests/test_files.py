@@ -75,11 +75,8 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_the_name_is_made_durable_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced = []
-    fsync = os.fsync
-    monkeypatch.setattr(
-        os, "fsync", lambda handle: (synced.append(os.fstat(handle)), fsync(handle))
-    )
+    synced: list[os.stat_result] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle)))
     write_atomically(tmp_path / "file", b"content")
     assert [stat.S_ISDIR(each.st_mode) for each in synced] == [False, True]
     assert os.path.samestat(synced[1], tmp_path.stat())

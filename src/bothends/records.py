@@ -105,7 +105,7 @@ class _Loader(yaml.SafeLoader):
         if self._depth > DEEPEST:
             raise yaml.composer.ComposerError(
                 problem=f"more than {DEEPEST} levels deep",
-                problem_mark=self.peek_event().start_mark,
+                problem_mark=self.peek_event().start_mark,  # type: ignore[no-untyped-call]
             )
         node = super().compose_node(parent, index)
         self._depth -= 1

@@ -31,6 +31,7 @@ from bothends.cli.several import SeveralValues
 from bothends.cli.splice import splice
 from bothends.cli.train import train
 from bothends.cli.translate import summarize, translate
+from bothends.cli.verify import verify
 from bothends.errors import BothendsError
 
 # The base of all errors about the command line itself: an unknown option, a bad value. Newer Typers
@@ -62,6 +63,7 @@ app.command(cls=SeveralValues)(splice)
 app.command("summarize", help="Summarise text, line by line, with a model that does.")(summarize)
 app.command()(train)
 app.command()(translate)
+app.command()(verify)
 
 
 def _print_version(wanted: bool) -> None:

@@ -21,7 +21,6 @@ from bothends.data.shards import (
     TRAIN,
     VALID,
     CorpusManifest,
-    FileRecord,
     PairWriter,
     RecordedFile,
     SplitRecord,
@@ -31,6 +30,7 @@ from bothends.data.shards import (
     token_type,
     write_manifest,
 )
+from bothends.digests import FileRecord
 from bothends.errors import BothendsError, UsageError
 from bothends.files import is_new, new_directory
 from bothends.progress import progress

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from bothends.digests import FileRecord, record_of
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.records import (
@@ -54,18 +55,6 @@ _OFFSET, _LENGTH = np.dtype("<i8"), np.dtype("<i4")
 
 #: A shard is closed at this many tokens (half a gigabyte at two bytes each).
 SHARD_TOKENS = 1 << 28
-
-
-class FileRecord(Strict):
-    """A file of a prepared corpus, as it was written."""
-
-    bytes: int
-    sha256: str
-
-    @classmethod
-    def of(cls, path: Path) -> FileRecord:
-        content = path.read_bytes()
-        return cls(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
 class SplitRecord(Strict):
@@ -158,7 +147,16 @@ class PreparedCorpus:
         return cls(directory, manifest)
 
     def vocabularies(self) -> Vocabularies:
-        return Vocabularies.load(self.directory)
+        """The vocabularies, which must be those that the text was encoded with."""
+        vocabularies = Vocabularies.load(self.directory)
+        for vocabulary in (vocabularies.source, vocabularies.target):
+            record = self.manifest.files.get(vocabulary.path.name)
+            if record != record_of(vocabulary.model):
+                raise BothendsError(
+                    f"{vocabulary.path}: damaged or exchanged, it is not the file that {MANIFEST} "
+                    "describes; prepare again"
+                )
+        return vocabularies
 
     def split(self, name: str) -> TokenPairs:
         """The pairs of split `name`, `train` or `valid`."""

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from bothends import __version__
-from bothends.data.shards import FileRecord, RecordedFile
+from bothends.data.shards import RecordedFile
+from bothends.digests import FileRecord
 from bothends.distillation.filters import PairFilters, Reason
 from bothends.distillation.job import Job, encode_lines, read_shards
 from bothends.distillation.shard_file import Record, read_header, read_shard, shard_path

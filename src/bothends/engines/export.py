@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
+from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bothends.digests import check_file
 from bothends.engines.onnx.graph import GraphWriter
 from bothends.engines.onnx.metadata import GRAPH_VERSION
 from bothends.engines.onnx.network import NetworkWriter
 from bothends.engines.onnx.products import FloatProducts, Int8Products, Products
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError
-from bothends.files import write_atomically
+from bothends.files import is_new, new_directory, write_atomically
 from bothends.model.config import ModelConfig
-from bothends.model.directory import CARD, CONFIG, DECODER, ENCODER, WEIGHTS, read_description
+from bothends.model.directory import (
+    CARD,
+    CONFIG,
+    DECODER,
+    ENCODER,
+    FILES,
+    WEIGHTS,
+    read_description,
+    record_model,
+)
 from bothends.model.weights import in_float32, read_weights
 from bothends.order import GenerationOrder
 from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
@@ -37,12 +47,20 @@ def export_model(directory: Path, precision: Precision, output: Path) -> None:
     if elsewhere and _is_another_model(output, directory):
         raise BothendsError(f"{output}: exists and is a model of its own; name a new directory")
     weights = read_weights(directory, description)
-    write_graphs(output, weights, description.model, description.order, precision)
-    if elsewhere:
-        # The description comes last: a new directory is not a model before it is complete.
-        for name in (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, CARD, CONFIG):
-            if (directory / name).is_file():
-                shutil.copyfile(directory / name, output / name)
+    with new_directory(output) if is_new(output) else nullcontext(output) as target:
+        write_graphs(target, weights, description.model, description.order, precision)
+        if elsewhere:
+            _copy_rest(directory, target)
+        record_model(target, FILES if elsewhere else (ENCODER, DECODER))
+
+
+def _copy_rest(directory: Path, output: Path) -> None:
+    """Copy what the runtime needs besides the graphs."""
+    for name in (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, CONFIG, CARD):
+        if (directory / name).is_file():
+            if name != CARD:
+                check_file(directory / name)
+            write_atomically(output / name, (directory / name).read_bytes())
 
 
 def _is_another_model(output: Path, directory: Path) -> bool:

@@ -4,7 +4,8 @@
     sentencepiece.model    the vocabulary (or sentencepiece.source.model and .target.model)
     model.safetensors      weights, for training
     encoder.onnx, decoder.onnx   graphs, for the runtime
-    README.md              the model card
+    digests.json           size and SHA-256 of all these
+    README.md              the model card, which anybody may edit
 
 No PyTorch here: the runtime reads these too.
 """
@@ -12,11 +13,13 @@ No PyTorch here: the runtime reads these too.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError, field_serializer, field_validator
 
+from bothends.digests import check_content, record_digests
 from bothends.errors import BothendsError, UsageError
 from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
@@ -28,6 +31,7 @@ from bothends.records import (
     parse_versioned,
     read_bounded,
 )
+from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"
@@ -35,6 +39,8 @@ WEIGHTS = "model.safetensors"
 ENCODER = "encoder.onnx"
 DECODER = "decoder.onnx"
 CARD = "README.md"
+#: What a model is made of, as far as it is there; `digests.json` describes these.
+FILES = (CONFIG, VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, WEIGHTS, ENCODER, DECODER)
 
 
 class Description(Strict):
@@ -72,18 +78,27 @@ def read_description(directory: Path) -> Description:
     if not path.is_file():
         raise BothendsError(f"{directory}: not a model directory, {CONFIG} is missing")
     try:
-        content = parse_versioned(read_bounded(path, LARGEST_JSON), path, FORMAT_VERSION)
+        text = read_bounded(path, LARGEST_JSON)
+        content = parse_versioned(text, path, FORMAT_VERSION)
     except OSError as error:
         raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:
         raise BothendsError(f"{path}: damaged, not a model's configuration ({error!r})") from None
     try:
-        return Description.model_validate(content)
+        description = Description.model_validate(content)
     except ValidationError as error:
         raise BothendsError(f"{path}: {first_problem(error)}") from None
+    check_content(path, text)
+    return description
 
 
 def write_description(directory: Path, description: Description) -> None:
     """Write `config.json`, whole or not at all."""
     text = json.dumps(description.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     write_atomically(Path(directory) / CONFIG, text.encode())
+
+
+def record_model(directory: Path, written: Iterable[str]) -> None:
+    """Write down the digests of a model's files, of which those `written` are new."""
+    there = [name for name in FILES if (Path(directory) / name).is_file()]
+    record_digests(directory, there, written)

@@ -8,7 +8,6 @@ one-line error that names the first one that is not.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bothends.digests import check_file
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
 from bothends.model.directory import CONFIG, WEIGHTS, Description
 from bothends.model.spec import Network
 from bothends.order import GenerationOrder
+from bothends.records import parse_json
 
 Weights = dict[str, NDArray[np.float32]]
 
@@ -64,7 +65,7 @@ class TensorFile:
         length = int.from_bytes(self._bytes[:8].tobytes(), "little")
         if length > min(len(self._bytes) - 8, _LONGEST_HEADER):
             raise ValueError("shorter than its header")
-        header = json.loads(self._bytes[8 : 8 + length].tobytes())
+        header = parse_json(self._bytes[8 : 8 + length].tobytes())
         if not isinstance(header, dict):
             raise ValueError("its header is no table of contents")
         header.pop("__metadata__", None)
@@ -114,6 +115,7 @@ class TensorFile:
 
 def open_weights(directory: Path, description: Description) -> TensorFile:
     """The file of weights in `directory`, which has exactly the tensors of the model described."""
+    check_file(Path(directory) / WEIGHTS)
     file = TensorFile(Path(directory) / WEIGHTS)
     expected = weight_shapes(description.model, description.order)
     _check_names(file.path, expected, dict.fromkeys(file.names))

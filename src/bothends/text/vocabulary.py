@@ -27,6 +27,7 @@ from typing import Literal, get_args
 import numpy as np
 import sentencepiece
 
+from bothends.digests import check_content
 from bothends.errors import BothendsError, UsageError
 from bothends.files import write_atomically
 from bothends.order import BoolArray
@@ -97,6 +98,7 @@ class Vocabulary:
             raise BothendsError(f"{path}: no such vocabulary (a SentencePiece model)") from None
         except OSError as error:
             raise BothendsError(f"{path}: cannot read the vocabulary: {error.strerror}") from None
+        check_content(path, model)
         if not model:  # SentencePiece takes nothing for a model
             raise BothendsError(f"{path}: damaged, the SentencePiece model is empty")
         return cls(path, model, special or SpecialTokens())

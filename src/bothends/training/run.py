@@ -30,8 +30,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
+from bothends.digests import check_file, record_digests
 from bothends.errors import BothendsError
-from bothends.files import locked, write_atomically
+from bothends.files import locked, sync_directory, write_atomically
 from bothends.model.torch.transformer import Transformer
 from bothends.records import parse_json, parse_yaml
 from bothends.training.batches import Position
@@ -183,10 +184,10 @@ class RunDirectory:
         else:
             write_model(partial)
             write_atomically(partial / OPTIMISER, save(moments, metadata={"format": "pt"}))
+            record_digests(partial, [OPTIMISER])
             write_atomically(partial / PROGRESS, progress.to_json())
-            _flush(partial)
             os.rename(partial, final)
-            _flush(self.checkpoints)
+            sync_directory(self.checkpoints)
         self._link_checkpoint(final, progress)
         self._prune(keep)
         return final
@@ -194,6 +195,7 @@ class RunDirectory:
     def load(self, checkpoint: Path) -> tuple[Progress, dict[str, Tensor]]:
         """The state of the training at a checkpoint."""
         progress = self.load_progress(checkpoint)
+        check_file(checkpoint / OPTIMISER)
         try:
             moments: dict[str, Tensor] = load_file(checkpoint / OPTIMISER)
         except (OSError, SafetensorError) as error:
@@ -236,15 +238,6 @@ def _update_of(checkpoint: Path) -> int:
 
 def _damaged(path: Path, error: Exception) -> str:
     return f"{path}: damaged ({error}); remove this checkpoint to go on from the one before"
-
-
-def _flush(directory: Path) -> None:
-    """Make the names in a directory as durable as the files' contents."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def differences(before: Recipe, now: Recipe) -> Iterator[tuple[str, Any, Any]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bothends.digests import check_file
 from bothends.engines.onnx.binding import Binding, StepArrays, is_out_of_memory
 from bothends.engines.onnx.memory import Float32Array, Pool, SourceMemory
 from bothends.engines.onnx.metadata import check_metadata, check_same_export
@@ -211,6 +212,7 @@ def _load_session(path: Path, description: Description, threads: int) -> Any:
         raise BothendsError(
             f"{path.parent}: {path.name} is missing; `bothends export {path.parent}` writes it"
         )
+    check_file(path)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

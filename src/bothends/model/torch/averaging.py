@@ -13,7 +13,13 @@ import numpy as np
 
 from bothends.errors import BothendsError
 from bothends.files import new_directory
-from bothends.model.directory import Description, read_description, write_description
+from bothends.model.directory import (
+    FILES,
+    Description,
+    read_description,
+    record_model,
+    write_description,
+)
 from bothends.model.weights import Weights, open_weights, write_weights
 from bothends.text.vocabulary import Vocabularies
 
@@ -38,6 +44,7 @@ def average_models(directories: Sequence[Path], output: Path) -> Description:
         Vocabularies.load(directories[-1]).save(partial)
         write_weights(partial, weights)
         write_description(partial, description)
+        record_model(partial, FILES)
     return description
 
 

@@ -16,9 +16,11 @@ from torch import Tensor
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.model.directory import (
+    CONFIG,
     WEIGHTS,
     Description,
     read_description,
+    record_model,
     write_description,
 )
 from bothends.model.spec import Network, tensors
@@ -34,6 +36,7 @@ def save_model(directory: Path, model: Transformer, description: Description) ->
     # The description comes last: a new directory is not a model before it is complete.
     write_atomically(directory / WEIGHTS, save(weights, metadata={"format": "pt"}))
     write_description(directory, description)
+    record_model(directory, (WEIGHTS, CONFIG))
 
 
 def load_model(directory: Path) -> tuple[Transformer, Description]:

@@ -1,0 +1,51 @@
+"""`bothends verify`: is everything as it was written?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def verify(
+    directories: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[DIR]...", help="Models, corpora, runs or chains; else the models in the box."
+        ),
+    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Take the files of a model as they are for right.")
+    ] = False,
+) -> None:
+    """Compare every file with the digest that was written with it.
+
+    What differs is listed, and the exit status is 1.
+    """
+    from bothends.errors import BothendsError, UsageError
+    from bothends.model.bundled import boxed_models, find_model
+    from bothends.verification import record as record_model
+    from bothends.verification import verify as verify_directory
+
+    if record:
+        if not directories:
+            raise UsageError("--record needs the directories of models")
+        for directory in directories:
+            typer.echo(f"{directory}: {record_model(directory)} files recorded")
+        return
+    names = directories or [Path(name) for name in boxed_models()]
+    problems = 0
+    for name in names:
+        directory = find_model(name) if str(name) in boxed_models() else name
+        for found in verify_directory(directory):
+            state = "as they were written" if not found.problems else "NOT as they were written"
+            count = f"{found.files} {'file' if found.files == 1 else 'files'}"
+            typer.echo(
+                f"{found.directory}: {found.kind}, {count}, {found.bytes / 1e6:,.1f} MB, {state}"
+            )
+            for problem in found.problems:
+                typer.echo(f"  {problem}")
+            problems += len(found.problems)
+    if problems:
+        raise BothendsError(f"{problems} {'file is' if problems == 1 else 'files are'} not right")
