@@ -185,7 +185,7 @@ def test_killed_again_and_again_it_arrives_at_the_same_models(
         def guarded(*arguments: Any) -> None:
             nonlocal calls
             calls += 1
-            if calls == 27:  # more than a checkpoint or a prepared corpus takes
+            if calls == 60:  # more than a checkpoint or a prepared corpus takes
                 raise Killed
             function(*arguments)
 

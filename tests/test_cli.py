@@ -119,6 +119,35 @@ def test_an_interrupt_is_quiet(
     assert capsys.readouterr() == ("", "")
 
 
+def test_an_interrupt_while_packages_are_imported_is_quiet() -> None:
+    program = """if True:
+        import os, signal, sys, time
+
+        class Interrupted:  # while it looks for the first package behind the command line
+            def find_spec(self, name, *_):
+                if name == "bothends.cli":
+                    try:
+                        os.kill(os.getpid(), signal.SIGINT)
+                        time.sleep(10)
+                    except KeyboardInterrupt:
+                        raise ImportError("as if something else were wrong")
+
+        sys.meta_path.insert(0, Interrupted())
+        from bothends.__main__ import main
+        main()
+    """
+    result = python("-c", program)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
+def test_an_ignored_interrupt_stays_ignored() -> None:
+    program = "trap '' INT; exec {} -m bothends order 2x1 & sleep 0.2; kill -INT $!; wait $!"
+    result = subprocess.run(
+        ["sh", "-c", program.format(sys.executable)], capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("error", "message"),
     [
@@ -247,7 +276,8 @@ def test_a_file_in_the_place_of_a_directory(
     (tmp_path / "file").touch()
     arguments = ["splice", "--source", "text", "--lines", "1"]
     found = error_line([*arguments, "--output", str(tmp_path / "file" / "text")], capsys)
-    assert found == (1, f"{tmp_path / 'file'}: File exists")
+    path = tmp_path / "file"
+    assert found == (1, f"--output {path / 'text'}: {path} is no directory to write to")
 
 
 def test_the_box_has_no_model_that_summarises(capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,7 +81,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     one.write_text("\n".join(SENTENCES[:2]) + "\n")
     two.write_text("\n".join(SENTENCES[2:]) + "\n")
     unseen.write_text("we have to pay .\n")
-    output = tmp_path / "new" / "text"
+    output = tmp_path / "text"
     command = ["splice", "--source", str(one), str(two), "--lines", "1000"]
     assert run([*command, "--exclude", str(unseen), "--output", str(output)]) == 0
     made = output.read_text().splitlines()

@@ -6,10 +6,12 @@ wants one NumPy module nor `bothends --help` pays for an engine.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Type checkers know the name. `typing` itself takes longer to import than all of this, and an
+# interrupt meanwhile would end in a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from bothends.errors import BothendsError, UsageError
     from bothends.order import GenerationOrder
     from bothends.translation import Translation, TranslationOptions
@@ -39,5 +41,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
+        from importlib import import_module
+
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

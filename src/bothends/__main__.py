@@ -1,6 +1,30 @@
-"""`python -m bothends` is `bothends`."""
+"""The console script, and `python -m bothends`: quiet if it is interrupted, from the beginning.
 
-from bothends.cli import main
+Nothing is imported before an interrupt is taken care of: the packages behind the command line take
+a good part of a second to load, in which Ctrl-C would end in a traceback of whatever they were at.
+"""
+
+from __future__ import annotations
+
+# The C module behind `signal`, which would import a dozen others first.
+import _signal as signal  # type: ignore[import-not-found]
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command in `sys.argv`, and exit with its status."""
+    # Left alone where it is ignored, as in a job that the shell has put in the background.
+    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if interruptible:
+        # Not an exception: a package that is half imported might catch it and call it its own.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    from bothends.cli import run
+
+    if interruptible:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.exit(run())
+
 
 if __name__ == "__main__":
     main()

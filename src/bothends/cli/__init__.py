@@ -135,8 +135,3 @@ def _discard_output() -> None:
 def _complain(message: str, status: int) -> int:
     print(f"bothends: error: {' '.join(message.split())}", file=sys.stderr)
     return status
-
-
-def main() -> None:
-    """The console script."""
-    sys.exit(run())

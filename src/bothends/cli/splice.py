@@ -29,7 +29,6 @@ def splice(
     from bothends.text.pairs import read_lines
     from bothends.text.splicing import splice as splice_lines
 
-    output.parent.mkdir(parents=True, exist_ok=True)
     check_writable({"--output": output})
     if output.exists():
         raise BothendsError(f"--output {output}: exists; remove it, or name another file")
