@@ -291,3 +291,16 @@ def test_a_directory_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixt
     status, line = error_line(["fill", "--model", str(tmp_path), "--source", "ba"], capsys)
     assert status == 1
     assert "config.json is missing" in line
+
+
+def test_the_command_draws_how_the_gap_closes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, picture = SOURCE.split(), tmp_path / "gap.svg"
+    ends = ["--source", SOURCE, "--prefix", words[0], "--suffix", words[-1]]
+    assert run(["fill", "--model", str(tiny_model()), *ends, "--svg", str(picture)]) == 0
+    assert "between given words" in picture.read_text("utf-8")
+    capsys.readouterr()
+    status, line = error_line(["fill", *ends, "--svg", str(tmp_path)], capsys)
+    assert status == 1
+    assert "is a directory" in line

@@ -10,13 +10,15 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bothends.cli import run
-from bothends.drawing import draw_steps, draw_svg, draw_text, in_ascii
+from bothends.drawing import draw_gap_svg, draw_steps, draw_svg, draw_text, in_ascii
 from bothends.drawing.width import align_right, display_width
+from bothends.errors import UsageError
 from bothends.order import GenerationOrder
 from command_line import error_line
 from every_order import EVERY_ORDER
@@ -412,3 +414,45 @@ def test_what_is_refused(
     assert actual == status
     assert line.startswith(message)
     assert list(tmp_path.iterdir()) == []
+
+
+# A gap between given words
+
+
+@given(orders, st.lists(st.text("abc", min_size=1, max_size=4), max_size=8), st.data())
+def test_given_words_are_there_from_the_start(
+    order: GenerationOrder, words: list[str], data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(0, len(words)))
+    after = data.draw(st.integers(first, len(words)))
+    steps = draw_steps(order, words, gap=(first, after)).splitlines()
+    slots = np.argsort(order.permutation(len(words)))[first:after]
+    for step, line in enumerate(steps):
+        unwritten = (slots // order.block_size > step).sum()
+        assert line.count("·") == unwritten
+    svg = draw_gap_svg(order, words, (first, after))
+    root = ElementTree.fromstring(svg)
+    coloured = [path for path in root.iter() if re.fullmatch(r"s\d", path.get("class", ""))]
+    assert len(coloured) == after - first  # each written word has one cell that is new
+
+
+def test_a_gap_that_closes() -> None:
+    drawing = draw_steps(GenerationOrder.parse("2x1"), "a b c d e f".split(), gap=(2, 5))
+    assert drawing == (
+        "step 1   a→  b   ·   ·   ·  ←f\n"
+        "step 2   a   b→  ·   ·  ←e   f\n"
+        "step 3   a   b   c→ ←d   e   f\n"
+        "step 4   a   b   c   d   e   f   end\n"
+    )
+
+
+@pytest.mark.parametrize(("order", "verb"), [("2x1", "wohnt"), ("1x1", "lebt")])
+def test_the_docs_show_these_gaps(order: str, verb: str) -> None:
+    words = ["Er", verb, *"in einem kleinen Haus in Ber lin .".split()]
+    picture = draw_gap_svg(GenerationOrder.parse(order), words, (1, 6))
+    assert (IMAGES / "fill" / f"{order}.svg").read_text("utf-8") == picture
+
+
+def test_a_gap_that_is_too_wide() -> None:
+    with pytest.raises(UsageError, match="65 tokens is too wide"):
+        draw_gap_svg(GenerationOrder(), ["a"] * 65, (1, 3))

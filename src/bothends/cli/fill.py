@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bothends.cli.options import EngineOption, JsonOption, ModelOption, PrecisionOption
+from bothends.cli.outputs import check_writable
 
 if TYPE_CHECKING:
     from bothends.filling import Filling
@@ -39,6 +41,10 @@ def fill(
         typer.Option(metavar="WORD", help="A word not to use in the gap; may be repeated."),
     ] = None,
     beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept per length of the gap.")] = 4,
+    svg: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw how the gap of the best translation is filled."),
+    ] = None,
     precision: PrecisionOption = None,
     engine: EngineOption = "onnx",
 ) -> None:
@@ -47,7 +53,10 @@ def fill(
     Without --suffix, a given beginning is continued; without both, the whole text is translated,
     for example in exactly so many words.
     """
+    from bothends.drawing import draw_gap_svg
+    from bothends.files import write_atomically
     from bothends.filling import FillOptions
+    from bothends.text.vocabulary import SPACE
     from bothends.translator import Translator
 
     options: dict[str, Any] = {
@@ -58,9 +67,15 @@ def fill(
         "include": tuple(include or ()),
         "exclude": tuple(exclude or ()),
     }
+    check_writable({"--svg": svg})
     FillOptions(n_best=n_best, **options)  # complains before the model is loaded
     translator = Translator.load(model, precision=precision, threads=1, engine=engine)
     fillings = translator.fill(source, prefix, suffix, n_best, **options)
+    if svg is not None:
+        best = fillings[0]
+        pieces = [piece.replace(SPACE, " ").strip() or SPACE for piece in best.pieces]
+        picture = draw_gap_svg(translator.description.order, pieces, best.gap)
+        write_atomically(svg, picture.encode())
     for each in fillings:
         print(json.dumps(_record(each), ensure_ascii=False) if json_ else each.text)
     if words is not None and any(each.words != words for each in fillings):

@@ -4,7 +4,7 @@ Both show the same three things: the text as it fills up, step by step; the slot
 order, with what each is fed, its position and its direction; and which slots may attend to which.
 """
 
-from bothends.drawing.svg import draw_svg
+from bothends.drawing.svg import draw_gap_svg, draw_svg
 from bothends.drawing.text import draw_steps, draw_text, in_ascii
 
-__all__ = ["draw_steps", "draw_svg", "draw_text", "in_ascii"]
+__all__ = ["draw_gap_svg", "draw_steps", "draw_svg", "draw_text", "in_ascii"]

@@ -22,6 +22,8 @@ class Token:
     strand: int | None
     #: whether its strand grows towards the end of the text
     moves_right: bool
+    #: whether it was there from the start, and the decoder only reads it
+    given: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,11 @@ class Picture:
     """The words in text order, then the end symbol."""
 
     @classmethod
-    def of(cls, order: GenerationOrder, words: Sequence[str]) -> Picture:
+    def of(
+        cls, order: GenerationOrder, words: Sequence[str], gap: tuple[int, int] | None = None
+    ) -> Picture:
+        """Of words to be written, all or those in a gap `(first, after)` between given ones."""
+        first, after = gap or (0, len(words))
         length = len(words)
         slots = np.argsort(order.permutation(length)).tolist()
         directions = order.direction_ids(length).tolist()
@@ -45,8 +51,9 @@ class Picture:
                 step=slot // order.block_size + 1,
                 strand=strands.index(directions[slot]),
                 moves_right=order.moves_right(directions[slot]),
+                given=not first <= index < after,
             )
-            for word, slot in zip(words, slots, strict=True)
+            for index, (word, slot) in enumerate(zip(words, slots, strict=True))
         ]
         end = Token("end", length, order.steps(length), strand=None, moves_right=True)
         return cls(order, (*tokens, end))

@@ -59,15 +59,10 @@ def draw_svg(order: GenerationOrder, words: Sequence[str]) -> str:
     # The mask's heading and the title may be wider than what they are about.
     width = max(column + max(mask.width, 200), 13 * len(str(order))) + _MARGIN
     height = max(slots_top + slots.height, top + mask.height) + _MARGIN
-    hues = "".join(f".s{i} {{ fill: {hue}; }}\n" for i, hue in enumerate(_HUES))
-    return "\n".join(
+    return _document(
+        (width, height),
+        f"{order}: {picture.summary()}",
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-            f'viewBox="0 0 {width} {height}" role="img">',
-            f"<title>{order}: {picture.summary()}</title>",
-            f"<style>{_STYLE}{hues}@media (prefers-color-scheme: dark) {{{_DARK}}}</style>",
-            f'<rect class="ground" x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" '
-            'rx="12"/>',
             _text(_MARGIN, 44, str(order), "title ink"),
             _text(_MARGIN, 68, picture.summary(), "quiet"),
             _text(_MARGIN, top - 14, "the text, step by step", "heading ink"),
@@ -76,6 +71,43 @@ def draw_svg(order: GenerationOrder, words: Sequence[str]) -> str:
             slots.at(_MARGIN, slots_top),
             _text(column, top - 14, "what a slot may attend to", "heading ink"),
             mask.at(column, top),
+        ],
+    )
+
+
+def draw_gap_svg(order: GenerationOrder, words: Sequence[str], gap: tuple[int, int]) -> str:
+    """How a gap, `(first, after)`, is filled between words that are given, as an SVG document."""
+    if len(words) > LIMIT:
+        raise UsageError(f"a picture of {len(words)} tokens is too wide; up to {LIMIT} are drawn")
+    picture = Picture.of(order, words, gap)
+    cell = max(34, 9 * max(display_width(token.label) for token in picture.text) + 14)
+    steps, top = _steps(picture, cell), 100
+    width, height = steps.width + 2 * _MARGIN, top + steps.height + _MARGIN
+    tokens = gap[1] - gap[0]
+    what = f"a gap of {tokens} {'token' if tokens == 1 else 'tokens'} between given words"
+    return _document(
+        (width, height),
+        f"{order}: {what}",
+        [
+            _text(_MARGIN, 44, str(order), "title ink"),
+            _text(_MARGIN, 68, f"{what}: grey is read, colour is written", "quiet"),
+            steps.at(_MARGIN, top),
+        ],
+    )
+
+
+def _document(size: tuple[int, int], title: str, body: Sequence[str]) -> str:
+    width, height = size
+    hues = "".join(f".s{i} {{ fill: {hue}; }}\n" for i, hue in enumerate(_HUES))
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}" role="img">',
+            f"<title>{title}</title>",
+            f"<style>{_STYLE}{hues}@media (prefers-color-scheme: dark) {{{_DARK}}}</style>",
+            f'<rect class="ground" x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" '
+            'rx="12"/>',
+            *body,
             "</svg>\n",
         ]
     )
@@ -108,6 +140,8 @@ def _steps(picture: Picture, cell: int) -> _Panel:
                     _box(x, y, cell, f"{_hue(token)} old"),
                     _label(token, x, y, cell, "ink"),
                 ]
+            elif token.given:
+                panel.shapes += [_box(x, y, cell, "line"), _label(token, x, y, cell, "quiet")]
             elif token.strand is not None:
                 panel.shapes.append(_box(x, y, cell, "faint"))
     return panel
@@ -164,7 +198,7 @@ def _mask(picture: Picture) -> _Panel:
 
 
 def _hue(token: Token) -> str:
-    return "end" if token.strand is None else f"s{token.strand % len(_HUES)}"
+    return "end" if token.strand is None or token.given else f"s{token.strand % len(_HUES)}"
 
 
 def _text(x: int, y: int, text: str, kind: str) -> str:

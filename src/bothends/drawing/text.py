@@ -35,10 +35,14 @@ def draw_text(
 
 
 def draw_steps(
-    order: GenerationOrder, words: Sequence[str], width: int = 100, color: bool = False
+    order: GenerationOrder,
+    words: Sequence[str],
+    width: int = 100,
+    color: bool = False,
+    gap: tuple[int, int] | None = None,
 ) -> str:
-    """Only how the text fills up."""
-    return _page(_steps(Picture.of(order, words), max(width, 40), _Pen(color)))
+    """Only how the text fills up, or a gap in it, `(first, after)`."""
+    return _page(_steps(Picture.of(order, words, gap), max(width, 40), _Pen(color)))
 
 
 def _page(*parts: list[str]) -> str:
@@ -57,7 +61,7 @@ class _Pen:
         self.color = color
 
     def __call__(self, text: str, token: Token, bold: bool = False) -> str:
-        if not self.color or token.strand is None:
+        if not self.color or token.strand is None or token.given:
             return text
         return f"\x1b[{'1;' if bold else ''}{_HUES[token.strand % len(_HUES)]}m{text}\x1b[0m"
 
@@ -82,7 +86,8 @@ def _steps(picture: Picture, width: int, pen: _Pen) -> list[str]:
 
 def _word(token: Token, step: int) -> str:
     """A cell of the same width at every step: room for an arrow on both sides, and a space."""
-    label = token.label if step >= token.step else "·".center(display_width(token.label))
+    shown = step >= token.step or token.given
+    label = token.label if shown else "·".center(display_width(token.label))
     left, right = (" ", "→") if token.moves_right else ("←", " ")
     return f"{left}{label}{right} " if step == token.step else f" {label}  "
 
