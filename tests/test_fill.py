@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bothends.engines.torch import TorchEngine
 from bothends.order import GenerationOrder
-from bothends.search.fill import FREE, Allowed, FilledFrame, Frame, fill_frames
+from bothends.search.fill import FREE, Allowed, Choice, FilledFrame, Frame, fill_frames
 from bothends.search.options import SearchOptions
 from bothends.search.scoring import force_scores
 from bothends.text.vocabulary import SpecialTokens
@@ -151,6 +151,25 @@ def test_what_is_not_allowed_is_not_written(order: GenerationOrder, seed: int) -
     assert found[0].tokens == expected[0][1]
     (nothing,) = fill_frames(engine, order, TINY, source, frames, options, lambda *text: False)
     assert [one.tokens for one in nothing] == [[2, 3]]  # the frame in which nothing is to be chosen
+
+
+@given(order=st.sampled_from(ALL_ORDERS), seed=st.integers(0, 2**32 - 1), place=st.integers(1, 3))
+@settings(max_examples=40, deadline=None)
+def test_a_place_can_be_left_some_words_only(order: GenerationOrder, seed: int, place: int) -> None:
+    """Also words that the model would not have looked at, with a beam of one."""
+    engine, source = ToyEngine(WORDS, seed, special=TINY), np.array([[2, 3, 1]])
+    choice = Choice(np.arange(WORDS) == 3)
+    frame = Frame((2, FREE, FREE, FREE, 0), choices=((place, choice),))
+    for beam in (1, WIDE):
+        options = SearchOptions(beam=beam)
+        ((found,),) = fill_frames(engine, order, TINY, source, [frame], options)
+        assert found.tokens[place] == 3
+    expected = [
+        tokens
+        for _, tokens in every_middle(engine, order, source, [2], [0], 3, options)
+        if len(tokens) == 5 and tokens[place] == 3
+    ]
+    assert found.tokens == expected[0]
 
 
 def test_a_sentence_without_frames_has_no_results() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import permutations
 
 import numpy as np
@@ -18,11 +19,11 @@ import numpy as np
 from bothends.errors import BothendsError, UsageError
 from bothends.filling.options import Filling, FillOptions
 from bothends.filling.rules import Rules, bare_word
-from bothends.search.fill import FREE, FilledFrame, Frame
+from bothends.search.fill import FREE, Choice, FilledFrame, Frame
 from bothends.search.generator import Generator
 from bothends.search.options import SearchOptions
 from bothends.text.ends import Ends, GivenEnds
-from bothends.text.vocabulary import Vocabularies
+from bothends.text.vocabulary import Vocabularies, Vocabulary
 
 #: Frames that are searched with the whole beam. Where there are more, each is first filled
 #: greedily, and those with the best scores go on.
@@ -149,10 +150,24 @@ class Filler:
 
     def _frames(self, ends: Ends, gap: int, include: Sequence[str]) -> Iterator[Frame]:
         """Frames with a gap of so many tokens, and each way to place the words to include."""
-        phrases = [tuple(ids) for ids in self.vocabularies.target.encode(include)]
+        target = self.vocabularies.target
+        phrases = [tuple(ids) for ids in target.encode(include)]
+        choices: tuple[tuple[int, Choice], ...] = ()
+        if ends.opening:
+            if not gap:
+                return
+            choices = ((len(ends.prefix), _opening(target, ends.opening)),)
         for order in dict.fromkeys(permutations(phrases)):
             for middle in _placements(order, gap):
-                yield Frame((*ends.prefix, *middle, *ends.suffix))
+                if not choices or middle[0] == FREE:
+                    yield Frame((*ends.prefix, *middle, *ends.suffix), choices=choices)
+
+
+@lru_cache(maxsize=64)
+def _opening(vocabulary: Vocabulary, opening: str) -> Choice:
+    """Pieces that begin with these characters and go on."""
+    pieces = vocabulary.pieces(range(vocabulary.size))
+    return Choice(np.array([p.startswith(opening) and p != opening for p in pieces]))
 
 
 def _gaps(source_length: int, known: int, limit: int, options: FillOptions) -> range:

@@ -33,8 +33,17 @@ State = TypeVar("State")
 
 #: Marks a place of a frame that the search is to write.
 FREE = -1
+#: Words that are asked of a slot in which only some are possible.
+CHOICE_WORDS = 64
 #: Rows that are stepped together: with more, their state leaves the processor's caches.
 ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The words that are possible at a place, of which the best `CHOICE_WORDS` are looked at."""
+
+    possible: BoolArray  # (V,)
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,8 @@ class Frame:
     tokens: tuple[int, ...]
     #: its sentence in the batch of sources
     source: int = 0
+    #: free places at which not every word is possible
+    choices: tuple[tuple[int, Choice], ...] = ()
 
     @classmethod
     def around(cls, prefix: Sequence[int], gap: int, suffix: Sequence[int]) -> Frame:
@@ -111,17 +122,21 @@ def _fill(
     state = engine.select(engine.encode(source), of_frame)
     for number in count():
         rows = live.logprobs.shape[1]
-        known = live.given[:, number * size : (number + 1) * size].repeat(rows, axis=0)  # (R, Z)
+        here = range(number * size, (number + 1) * size)
+        known = live.given[:, here].repeat(rows, axis=0)  # (R, Z)
         free = known == FREE
+        choices = _choices(live, order, here)
         top, forced = engine.step_and_force(
             state,
             live.history[:, :, -size:].reshape(-1, size),
             order.block(number),
-            # One word more, because the end symbol may be one of the best, and is not allowed.
-            options.beam + 1 if free.any() else 1,
+            _words_to_ask(options.beam, bool(free.any()), bool(choices)),
             np.where(free, special.pad, known),
         )
         top = _with_known(top, forced, known, free, special.end)
+        for line, slot, choice in choices:
+            its = slice(line * rows, (line + 1) * rows)
+            top.logprobs[its, slot][~choice.possible[top.ids[its, slot]]] = -np.inf
         blocks = joint_topk(top, options.beam, special.end, special.pad)
         # (F, K, 1) + (F, K, n) -> (F, K * n)
         shape = (len(live.frames), rows, -1)
@@ -141,6 +156,24 @@ def _fill(
         live, parents = live.take(going), parents[going]
         if not np.array_equal(parents.ravel(), np.arange(len(known))):
             state = engine.select(state, parents)
+
+
+def _choices(live: _Live, order: GenerationOrder, here: range) -> list[tuple[int, int, Choice]]:
+    """Frames and slots of the present block at which not every word is possible."""
+    found = []
+    for line, frame in enumerate(live.frames):
+        for place, choice in frame.choices:
+            slot = int(np.flatnonzero(order.permutation(len(frame.tokens)) == place)[0])
+            if slot in here:
+                found.append((line, slot - here.start, choice))
+    return found
+
+
+def _words_to_ask(beam: int, any_free: bool, any_choice: bool) -> int:
+    if any_choice:
+        return max(beam + 1, CHOICE_WORDS)
+    # One word more, because the end symbol may be one of the best, and is not possible here.
+    return beam + 1 if any_free else 1
 
 
 def _with_known(top: TopK, forced: FloatArray, known: IntArray, free: BoolArray, end: int) -> TopK:

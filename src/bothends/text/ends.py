@@ -4,7 +4,9 @@ The given texts are never changed: what comes out begins and ends with exactly t
 went in. A token can carry the space before its word, so the two seams need care:
 
 - A prefix that ends in a space is followed by a new word, whose token brings that space.
-- After any other prefix both are possible, a new word and the rest of a word.
+- After any other prefix both are possible, a new word and the rest of a word. The model may know
+  the whole word as one token, so the last tokens are also taken back: then the first token of the
+  gap must begin with what they spell.
 - A suffix that begins with a space is a new word.
 - Any other suffix is cut into tokens in two ways, with a space before it and without. Which of them
   fits is for the model to say; before a full stop it is never the space.
@@ -15,6 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from bothends.errors import UsageError
 from bothends.text.vocabulary import Vocabulary
@@ -29,6 +33,8 @@ class Ends:
 
     prefix: tuple[int, ...]
     suffix: tuple[int, ...]
+    #: how the first token of the gap must begin, and it must go on; empty: it may be any
+    opening: str = ""
 
     def __len__(self) -> int:
         return len(self.prefix) + len(self.suffix)
@@ -58,7 +64,13 @@ class GivenEnds:
             opens_word = bool(rights[0]) and bool(vocabulary.starts_word[rights[0][0]])
             self.suffix = " " * opens_word + self._text(rights[0])
         _check_overlap(self.prefix, self.suffix)
-        self.ways = tuple(Ends(left, right) for right in rights)
+        self._left = left
+        beginnings = [(left, "")]
+        if isinstance(prefix, str) and prefix[-1:].isalpha():
+            beginnings += self._taken_back(left)
+        self.ways = tuple(
+            Ends(tokens, right, opening) for right in rights for tokens, opening in beginnings
+        )
         #: must the token after the prefix begin a word?
         self.space_follows = bool(left) and self.prefix[-1].isspace()
 
@@ -72,7 +84,7 @@ class GivenEnds:
         gap = tokens[len(ends.prefix) : len(tokens) - len(ends.suffix)]
         if {special.pad, special.unknown, special.start, special.end} & set(gap):
             return None
-        whole, left, right = self._vocabulary.decode([tokens, ends.prefix, ends.suffix])
+        whole, left, right = self._vocabulary.decode([tokens, self._left, ends.suffix])
         if not whole.startswith(left) or not whole.endswith(right) or "\ufffd" in whole:
             return None
         if len(left) + len(right) > len(whole):
@@ -88,6 +100,12 @@ class GivenEnds:
                 return None
             middle = middle[:-1]
         return middle
+
+    def _taken_back(self, left: tuple[int, ...]) -> list[tuple[tuple[int, ...], str]]:
+        """The prefix without its last token, and without its last word: what must be spelled."""
+        word = max(np.flatnonzero(self._vocabulary.starts_word[list(left)]), default=0)
+        cuts = dict.fromkeys((len(left) - 1, int(word)))
+        return [(left[:cut], "".join(self._vocabulary.pieces(left[cut:]))) for cut in cuts]
 
     def _suffix_tokens(self, suffix: str) -> list[tuple[int, ...]]:
         after_space = self._encode("suffix", suffix)
