@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.cli.options import JsonFileOption
+from bothends.cli.options import CommandOption, CommandTimeoutOption, JsonFileOption
 from bothends.cli.outputs import check_writable, write_json
 from bothends.errors import UsageError
 
@@ -22,6 +22,8 @@ def bench(
         list[Path] | None,
         typer.Option(metavar="DIR...", help="Exported models."),
     ] = None,
+    command: CommandOption = None,
+    command_timeout: CommandTimeoutOption = 300.0,
     synthetic: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,12 +71,13 @@ def bench(
 
     Every figure has its signature: data, order, beam, engine, precision, threads, commit.
     """
-    from bothends.evaluation.bench.contestants import Synthetic, Wishes, gather
+    from bothends.evaluation.bench.contestants import Synthetic, Wishes, gather, programs
     from bothends.evaluation.bench.machine import this_machine
     from bothends.evaluation.bench.measure import Plan, measure
     from bothends.evaluation.bench.peers import choose_peers
     from bothends.evaluation.bench.report import make_report
     from bothends.evaluation.bench.table import print_report
+    from bothends.jobs.filter_process import ProgramOptions
 
     plan = Plan(
         batches=_numbers("--batch", batch),
@@ -95,7 +98,10 @@ def bench(
         source=source,
         reference=reference,
         seed=seed,
+        commands=tuple(ProgramOptions.parse(each, command_timeout) for each in command or []),
     )
+    if picture is not None and not wishes.models and not wishes.synthetic:
+        raise UsageError("--picture draws speed-ups of orders: name a --model DIR or --synthetic")
     # Whatever would fail after minutes of measuring is asked for now.
     check_writable({"--json": json_, "--picture": picture}, (source, reference))
 
@@ -105,7 +111,8 @@ def bench(
 
     with tempfile.TemporaryDirectory(prefix="bothends-bench-") as scratch:
         contestants, notes = gather(wishes, Path(scratch))
-        measurement = measure(contestants, plan, tell)
+        with programs(wishes) as others:
+            measurement = measure([*contestants, *others], plan, tell)
     report = make_report(measurement, this_machine(), repeat, notes)
     print_report(report)
     write_json(json_, report.as_json())

@@ -10,6 +10,10 @@ import typer
 from bothends.cli.options import (
     DEFAULTS,
     BeamOption,
+    CommandOption,
+    CommandRestartOption,
+    CommandTimeoutOption,
+    CommandWindowOption,
     DeduplicateOption,
     DeviceOption,
     EngineOption,
@@ -37,6 +41,10 @@ def evaluate(
             help="Text for the models to translate; tells lines that are one text's references.",
         ),
     ] = None,
+    command: CommandOption = None,
+    command_timeout: CommandTimeoutOption = 300.0,
+    command_window: CommandWindowOption = 256,
+    command_restart: CommandRestartOption = False,
     hypothesis: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE...", help="Translations that exist already; after the models."),
@@ -69,7 +77,9 @@ def evaluate(
     invalid: InvalidOption = "error",
     output: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE...", help="Where translations go: one file for each --model."),
+        typer.Option(
+            metavar="FILE...", help="Where translations go: a file for each --model and --command."
+        ),
     ] = None,
     json_: JsonFileOption = None,
     picture: Annotated[
@@ -82,6 +92,7 @@ def evaluate(
     """
     from bothends.evaluation.report import draw_evaluation, legend, tables
     from bothends.evaluation.systems import EvaluationPlan, evaluate_files
+    from bothends.jobs.filter_process import ProgramOptions
     from bothends.tables import print_tables
     from bothends.translation import TranslationOptions
     from bothends.translator import LoadOptions
@@ -93,6 +104,10 @@ def evaluate(
         tokenizer=tokenizer,
         models=tuple(models),
         source=source,
+        commands=tuple(
+            ProgramOptions.parse(each, command_timeout, command_window, command_restart)
+            for each in command or []
+        ),
         hypotheses=tuple(hypotheses),
         outputs=tuple(outputs),
         samples=bootstrap,

@@ -44,6 +44,10 @@ JsonFileOption = Annotated[
     typer.Option("--json", metavar="FILE", help="Write a line of JSON; - is stdout."),
 ]
 
+CommandOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CMD...", help="Programs for --source: a line out for each line in."),
+]
 CommandTimeoutOption = Annotated[
     float, typer.Option(help="Seconds without an answer after which a program counts as hung.")
 ]

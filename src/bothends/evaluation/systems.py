@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from bothends.errors import UsageError, warn
 from bothends.evaluation.evaluate import Evaluation, System, evaluate
 from bothends.evaluation.parallel_lines import read_aligned, read_lines
 from bothends.files import write_atomically
+from bothends.jobs.filter_process import ProgramOptions
+from bothends.jobs.line_program import LineProgram
 from bothends.metrics.named import choose_metrics, default_tokenizer
 from bothends.progress import progress
 from bothends.text.lines import Invalid
@@ -29,9 +32,11 @@ class EvaluationPlan:
     #: translate `source`; the first is the baseline
     models: tuple[Path, ...] = ()
     source: Path | None = None
-    #: translations that exist already; after the models
+    #: programs that translate `source`, too; after the models
+    commands: tuple[ProgramOptions, ...] = ()
+    #: translations that exist already; after models and programs
     hypotheses: tuple[Path, ...] = ()
-    #: where translations are written: one file for each model, or none
+    #: where translations are written: one file for each model and program, or none
     outputs: tuple[Path, ...] = ()
     samples: int = 1000
     seed: int = 0
@@ -40,16 +45,19 @@ class EvaluationPlan:
     invalid: Invalid = "error"
 
     def __post_init__(self) -> None:
-        if not self.models and not self.hypotheses:
+        if not self.models and not self.commands and not self.hypotheses:
             raise UsageError(
                 "nothing to evaluate: give --model DIR and --source FILE, or --hypothesis"
             )
-        if self.models and self.source is None:
-            raise UsageError("--model needs --source FILE, the text to translate")
-        if self.outputs and len(self.outputs) != len(self.models):
+        if (self.models or self.commands) and self.source is None:
+            option = "--model" if self.models else "--command"
+            raise UsageError(f"{option} needs --source FILE, the text to translate")
+        systems = len(self.models) + len(self.commands)
+        if self.outputs and len(self.outputs) != systems:
+            what = "models and programs" if self.commands else "models"
             raise UsageError(
-                f"--output has {len(self.outputs)} files, but there are {len(self.models)} "
-                "models: one for each"
+                f"--output has {len(self.outputs)} files, but there are {systems} {what}: "
+                "one for each"
             )
 
 
@@ -66,7 +74,13 @@ def evaluate_files(plan: EvaluationPlan) -> Evaluation:
     sources = None
     if plan.source is not None:
         sources = read_aligned(plan.source, reference, len(references), plan.invalid)
-    translated = list(_translate(plan, sources)) if sources is not None else []
+    translated = []
+    if sources is not None:
+        systems = chain(_translate(plan, sources), _run(plan, sources))
+        for number, system in enumerate(systems):
+            translated.append(system)
+            if plan.outputs:
+                _write(plan.outputs[number], system.lines)
     return evaluate(
         [*translated, *finished],
         str(reference),
@@ -82,18 +96,31 @@ def _translate(plan: EvaluationPlan, sources: Sequence[str]) -> Iterator[System]
     options = plan.options
     settings = f"beam {options.beam}, length penalty {options.length_penalty:g}"
     settings += ", deduplicated" if options.deduplicate else ""
-    for number, directory in enumerate(plan.models):
+    for directory in plan.models:
         with plan.loading.load(directory) as translator:
             translations = translate_all(translator, str(directory), sources, options)
         texts = [translation.text for translation in translations]
         order, engine = translator.description.order, plan.loading.engine
         yield System(str(directory), f"{directory}: {order}, {engine}, {settings}", texts)
-        if plan.outputs:
-            output, content = plan.outputs[number], "".join(f"{text}\n" for text in texts)
-            if output.is_file() or not output.exists():
-                write_atomically(output, content.encode())
-            else:  # a device, which is written to and not replaced
-                output.write_text(content, "utf-8")
+
+
+def _run(plan: EvaluationPlan, sources: Sequence[str]) -> Iterator[System]:
+    for command in plan.commands:
+        texts: list[str] = []
+        with LineProgram(command) as program, progress(str(command), "lines", len(sources)) as done:
+            step = len(sources) if command.restart else command.window
+            for first in range(0, len(sources), step):
+                texts += program.translate(sources[first : first + step])
+                done(len(sources[first : first + step]))
+        yield System(str(command), f"{command}: a program", texts)
+
+
+def _write(output: Path, texts: Sequence[str]) -> None:
+    content = "".join(f"{text}\n" for text in texts)
+    if output.is_file() or not output.exists():
+        write_atomically(output, content.encode())
+    else:  # a device, which is written to and not replaced
+        output.write_text(content, "utf-8")
 
 
 def translate_all(

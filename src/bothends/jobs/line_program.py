@@ -60,6 +60,14 @@ class LineProgram:
         answers = iter([answer for window in windows for answer in self._try(window)])
         return [next(answers) if line.strip() else "" for line in lines]
 
+    def exchange(self, lines: Sequence[str]) -> list[str]:
+        """The same without guard and second attempts, to be timed; `check` from time to time."""
+        return self._start().answer(lines)
+
+    def check(self) -> None:
+        """Complain if the program has written a line too many by now."""
+        self._answer([])
+
     def _try(self, lines: Sequence[str]) -> list[str]:
         """The answers to a window, if need be at the second or third attempt."""
         for attempt in range(1, ATTEMPTS + 1):
@@ -100,16 +108,20 @@ class LineProgram:
         if self._options.restart:
             with FilterProcess(self._options) as program:
                 return program.answer_until_end(lines)
+        running = self._start()
+        *answers, last = running.answer([*lines, GUARD], self._guard)
+        if last != self._guard:
+            raise running.failure(
+                f"wrote more or fewer than one line for each line: the line {GUARD!r} after "
+                f"{len(lines)} others was answered by {shorten(last)}, not {self._guard!r}"
+            )
+        return answers
+
+    def _start(self) -> FilterProcess:
         if self._running is None:
             self._running = FilterProcess(self._options)
             self._guard = self._greet(self._running)
-        *answers, last = self._running.answer([*lines, GUARD], self._guard)
-        if last != self._guard:
-            raise self._running.failure(
-                f"wrote more or fewer than one line for each of {len(lines)} lines: the line "
-                f"{GUARD!r} after them was answered by {shorten(last)}, not {self._guard!r}"
-            )
-        return answers
+        return self._running
 
     def _greet(self, program: FilterProcess) -> str:
         """The answer to the guard, which must be the same twice."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby
@@ -13,6 +14,7 @@ from bothends.engines.registry import Precision
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.bench.measure import Contestant
 from bothends.evaluation.bench.peers import Peers, PeerSource, make_peers
+from bothends.evaluation.bench.programs import run_programs
 from bothends.evaluation.bench.synthetic import (
     never_ending,
     random_sources,
@@ -21,6 +23,8 @@ from bothends.evaluation.bench.synthetic import (
 )
 from bothends.evaluation.bench.systems import Bothends, Label
 from bothends.evaluation.bench.workload import OPTIONS, RandomIds, Text, Workload, read_pairs
+from bothends.jobs.filter_process import ProgramOptions
+from bothends.metrics.named import default_tokenizer
 from bothends.metrics.sums import bleu, tokenizer_for
 from bothends.model.bundled import find_model
 from bothends.model.config import ModelConfig
@@ -65,6 +69,8 @@ class Wishes:
     source: Path | None = None
     reference: Path | None = None
     seed: int = 0
+    #: programs that translate the text, too
+    commands: tuple[ProgramOptions, ...] = ()
 
 
 def gather(wishes: Wishes, scratch: Path) -> tuple[list[Contestant], list[str]]:
@@ -72,12 +78,14 @@ def gather(wishes: Wishes, scratch: Path) -> tuple[list[Contestant], list[str]]:
 
     Models that are made for the run are written under `scratch`.
     """
-    if not wishes.synthetic and not wishes.models:
+    if wishes.commands and not wishes.source:
+        raise UsageError("--command needs --source FILE, the text to translate")
+    if not wishes.synthetic and not wishes.models and not wishes.commands:
         raise UsageError("nothing to measure: name a --model DIR, or --synthetic base:1x1,2x1")
     shapes = [spec.preset for spec in wishes.synthetic]
     if len(set(shapes)) < len(shapes):
         raise UsageError("--synthetic names a shape twice: list its orders once, base:1x1,2x1")
-    if wishes.source and not wishes.models:
+    if wishes.source and not wishes.models and not wishes.commands:
         raise UsageError("--source is text for models: name a --model DIR to translate it")
     if wishes.reference and not wishes.source:
         raise UsageError("--reference is a translation of --source, which is missing")
@@ -150,6 +158,18 @@ def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contest
                 yield Contestant(peer, workload, config)
     if peers_wait and wishes.models:
         notes.append("no peers for the models: none of them is 1x1, which is all that peers run.")
+
+
+@contextmanager
+def programs(wishes: Wishes) -> Iterator[list[Contestant]]:
+    """The programs of a run, as long as they run."""
+    if not wishes.commands or wishes.source is None:
+        yield []
+        return
+    pairs = read_pairs(wishes.source, wishes.reference, wishes.sentences or TEXT_SENTENCES)
+    tokenizer = default_tokenizer(wishes.models)
+    with run_programs(wishes.commands, wishes.source.name, pairs, tokenizer) as contestants:
+        yield contestants
 
 
 def _write_model(

@@ -9,7 +9,7 @@ weights back into the caches.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, product
 from time import perf_counter, process_time, sleep
@@ -41,11 +41,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A system, what it translates, and the shape of its network."""
+    """A system, what it translates, and the shape of its network, if that is known."""
 
     system: System
     workload: Workload
-    config: ModelConfig
+    config: ModelConfig | None
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ class Case:
 
     contestant: Contestant
     batch: int
+    #: 0 for a program, which has its own search
     beam: int
     cores: int
     threads: Threads = field(default_factory=Threads)
@@ -130,18 +131,15 @@ def measure(
     contestants: Sequence[Contestant], plan: Plan, tell: Callable[[str], None]
 ) -> Measurement:
     """Run the whole grid. `tell` is told how far it is."""
-    cases = [
-        Case(contestant, batch, beam, _cores(threads, batch))
-        for contestant, batch, beam, threads in product(
-            contestants, plan.batches, plan.beams, plan.threads
-        )
-    ]
+    cases = [case for contestant in contestants for case in _cases(contestant, plan)]
     for case in cases:
         case.contestant.workload.batches(case.batch)  # complains before the work, not after it
     tell(f"warming up: {len(contestants)} systems, {len(cases)} cases")
     for case in cases:
         choose_threads(case)
-    sizes = {step_bytes(each.config, each.system.label.precision) for each in contestants}
+    sizes = {
+        step_bytes(each.config, each.system.label.precision) for each in contestants if each.config
+    }
     readers = [Bandwidth(size) for size in sorted(sizes)]
     measurement = Measurement(cases, {reader.size: [] for reader in readers})
     shuffle = random.Random(plan.seed).shuffle
@@ -217,6 +215,15 @@ def translate(contestant: Contestant, batch: slice, beam: int, threads: Threads)
     # The end symbol is a token that takes its time, whether it was reached or cut off.
     tokens = sum(min(len(each), request.max_length) + 1 for each in outcome.tokens)
     return Call(written - started, cpu_seconds, outcome, lines, tokens, parts)
+
+
+def _cases(contestant: Contestant, plan: Plan) -> Iterator[Case]:
+    """The points of the grid that make a difference to a system."""
+    if contestant.config is None:
+        yield from (Case(contestant, batch, 0, _cores(None, batch)) for batch in plan.batches)
+        return
+    for batch, beam, threads in product(plan.batches, plan.beams, plan.threads):
+        yield Case(contestant, batch, beam, _cores(threads, batch))
 
 
 def _cores(threads: int | None, batch: int) -> int:

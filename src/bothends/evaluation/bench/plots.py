@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ def draw_bench(report: Report, path: Path) -> None:
     Where translations were scored, a last line of panels has speed-up against quality.
     """
     pyplot = load_pyplot()
+    # Programs have no beam, and no baseline of their own.
+    report = replace(report, rows=tuple(row for row in report.rows if row.beam))
     beams = sorted({row.beam for row in report.rows})
     families = list(dict.fromkeys(row.family for row in report.rows))
     scored = any(row.bleu is not None for row in report.rows)

@@ -16,7 +16,7 @@ import numpy as np
 from bothends.evaluation.bench.machine import Machine, step_bytes
 from bothends.evaluation.bench.measure import Case, Measurement
 from bothends.evaluation.bench.systems import Threads
-from bothends.evaluation.bench.workload import Text
+from bothends.evaluation.bench.workload import RandomIds
 from bothends.metrics.sums import bleu
 
 #: The share of its time for which a thread has a processor on a machine that is quiet.
@@ -70,18 +70,20 @@ class Row:
     engine: str
     precision: str
     batch: int
+    #: 0 for a program, which has its own search
     beam: int
     threads: str
     #: milliseconds per sentence of each arrangement of threads that was tried
     threads_tried: dict[str, float]
     milliseconds: Spread  # per sentence
     #: of processors, per sentence; with one thread it is less than the above only on a busy machine
-    cpu_milliseconds: float
+    cpu_milliseconds: float | None
     #: milliseconds of one call: at batch 1 the latency of a sentence, else of a whole batch
     latency_p50: float
     latency_p95: float
-    tokens_per_second: float
-    steps: float  # of the decoder, per sentence
+    #: None for a program, as are the steps and the time of processors
+    tokens_per_second: float | None
+    steps: float | None  # of the decoder, per sentence
     #: milliseconds per sentence in encoder, decoder, search and text; None for a peer
     parts: dict[str, float] | None
     step_milliseconds: float | None
@@ -140,6 +142,7 @@ def make_row(case: Case, measurement: Measurement, machine: Machine) -> Row:
     calls = [1000 * call.seconds for turn in case.turns for call in turn.calls]
     parts, step = _parts(case)
     bleu, bleu_signature = _bleu(case)
+    outside = case.contestant.config is None  # in a process of its own, with its own tokens
     return Row(
         name=label.name,
         family=label.family,
@@ -151,11 +154,11 @@ def make_row(case: Case, measurement: Measurement, machine: Machine) -> Row:
         threads=str(case.threads),
         threads_tried={str(each): 1000 * seconds for each, seconds in case.tried.items()},
         milliseconds=Spread.of([1000 * turn.per_sentence for turn in case.turns]),
-        cpu_milliseconds=1000 * float(np.median([turn.cpu_per_sentence for turn in case.turns])),
+        cpu_milliseconds=None if outside else 1000 * _median(case, "cpu_per_sentence"),
         latency_p50=float(np.quantile(calls, 0.5)),
         latency_p95=float(np.quantile(calls, 0.95)),
-        tokens_per_second=float(np.median([turn.tokens_per_second for turn in case.turns])),
-        steps=float(np.median([turn.steps_per_sentence for turn in case.turns])),
+        tokens_per_second=None if outside else _median(case, "tokens_per_second"),
+        steps=None if outside else _median(case, "steps_per_sentence"),
         parts=parts,
         step_milliseconds=step,
         floor=_floor(case, step, measurement),
@@ -166,6 +169,11 @@ def make_row(case: Case, measurement: Measurement, machine: Machine) -> Row:
         bleu_signature=bleu_signature,
         signature=sign(case, machine),
     )
+
+
+def _median(case: Case, name: str) -> float:
+    """Of a property of turns."""
+    return float(np.median([getattr(turn, name) for turn in case.turns]))
 
 
 def sign(case: Case, machine: Machine) -> str:
@@ -229,10 +237,10 @@ def _parts(case: Case) -> tuple[dict[str, float] | None, float | None]:
 
 
 def _floor(case: Case, step: float | None, measurement: Measurement) -> Floor | None:
-    if step is None or case.threads != Threads():
+    config = case.contestant.config
+    if step is None or config is None or case.threads != Threads():
         return None
-    contestant = case.contestant
-    size = step_bytes(contestant.config, contestant.system.label.precision)
+    size = step_bytes(config, case.contestant.system.label.precision)
     bandwidth = float(np.median(measurement.bandwidths[size]))
     floor = 1000 * size / bandwidth
     return Floor(size / 1e6, bandwidth / 1e9, floor, step / floor)
@@ -240,7 +248,7 @@ def _floor(case: Case, step: float | None, measurement: Measurement) -> Floor | 
 
 def _bleu(case: Case) -> tuple[float | None, str | None]:
     workload = case.contestant.workload
-    if not isinstance(workload, Text) or workload.references is None:
+    if isinstance(workload, RandomIds) or workload.references is None:
         return None, None
     metric = bleu(workload.tokenizer)
     return metric.of(case.turns[-1].lines, workload.references), metric.signature

@@ -28,9 +28,15 @@ class Threads(NamedTuple):
     each: int = 1
 
     def __str__(self) -> str:
+        if self == OWN_THREADS:
+            return "its own"
         if self.workers == 1:
             return str(self.each)
         return f"{self.workers * self.each} ({self.workers} workers)"
+
+
+#: Of a system that decides for itself.
+OWN_THREADS = Threads(1, 0)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bothends.evaluation.bench.report import Baseline, Report, Row
 from bothends.tables import Table, print_tables
@@ -64,15 +64,15 @@ def _speed(rows: Sequence[Row]) -> Table:
         cells = (
             row.title,
             str(row.batch),
-            str(row.beam),
+            str(row.beam or "-"),
             row.threads,
             _number(milliseconds.median),
             f"({_number(milliseconds.low)} to {_number(milliseconds.high)})",
-            _number(row.cpu_milliseconds),
+            _known(row.cpu_milliseconds, _number),
             _number(row.latency_p50),
             _number(row.latency_p95),
-            f"{row.tokens_per_second:.0f}",
-            f"{row.steps:.4g}",
+            _known(row.tokens_per_second, "{:.0f}".format),
+            _known(row.steps, "{:.4g}".format),
             *map(_speedup, (row.same_beam, row.paper, row.ctranslate2)),
         )
         bleu = "-" if row.bleu is None else f"{row.bleu:.1f}"
@@ -102,6 +102,10 @@ def _parts(rows: Sequence[Row]) -> Table:
 
 def _speedup(baseline: Baseline | None) -> str:
     return "-" if baseline is None else f"{baseline.speedup.median:.2f}"
+
+
+def _known(value: float | None, spell: Callable[[float], str]) -> str:
+    return "-" if value is None else spell(value)
 
 
 def _number(value: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +86,32 @@ class Text:
         return self.vocabularies.target.decode(outcome.tokens)
 
 
-Workload = RandomIds | Text
+@dataclass(frozen=True)
+class Lines:
+    """Lines of text for a system that has no vocabulary: their ids are bytes of UTF-8."""
+
+    name: str
+    lines: Sequence[str]
+    references: Sequence[str] | None = None
+    #: sacreBLEU's, for the language of the translations
+    tokenizer: str = DEFAULT_TOKENIZER
+
+    def batches(self, size: int) -> list[slice]:
+        """All lines; the last batch takes what is left."""
+        _check_batch(size, self.name, len(self.lines))
+        return [slice(start, start + size) for start in range(0, len(self.lines), size)]
+
+    def read(self, batch: slice) -> Sequence[IntArray]:
+        return [np.frombuffer(line.encode(), np.uint8).astype(int) for line in self.lines[batch]]
+
+    def request(self, sources: Sequence[IntArray], beam: int) -> Request:
+        return Request(beam, 0, sys.maxsize)
+
+    def write(self, outcome: Outcome) -> list[str]:
+        return [bytes(tokens).decode("utf-8") for tokens in outcome.tokens]
+
+
+Workload = RandomIds | Text | Lines
 
 
 def _check_batch(size: int, name: str, sentences: int) -> None:
