@@ -64,6 +64,11 @@ def test_tags_follow_their_words() -> None:
     assert (result.report.tags, result.report.unplaced_tags) == (2, 0)
 
 
+def test_a_tag_keeps_the_marks_at_its_edges() -> None:
+    result = translate_document('See ["the page"](x) and *(this)* now.', "markdown", upper)
+    assert result.text == 'SEE ["THE PAGE"](x) AND *(THIS)* NOW.'
+
+
 def test_a_tag_over_two_sentences_stays_one_tag() -> None:
     result = translate_document("A **b c. D e** f g.", "markdown", upper)
     assert result.text == "A **B C. D E** F G."

@@ -36,6 +36,7 @@ SPANS = [
     ("number", "about 1,234.56 € each", "1,234.56 €"),
     ("number", "costs R$ 3,50 now", "R$ 3,50"),
     ("number", "at 20 °C or 5%.", "20 °C"),
+    ("number", "3.23x as fast", "3.23x"),
     ("number", "5 months or 3 apples", None),
     ("handle", "ask @some_one now", "@some_one"),
     ("path", "open /usr/share/doc/x.txt.", "/usr/share/doc/x.txt"),

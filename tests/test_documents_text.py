@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -163,6 +166,19 @@ def test_formats_by_name() -> None:
     assert found == ["markdown", "html", "srt", "text", "lines", "lines", "html", "lines"]
     with pytest.raises(UsageError, match="did you mean markdown"):
         translate_document("x", "markdwn", identity)  # type: ignore[arg-type]
+
+
+def test_the_page_on_documents_is_right() -> None:
+    page = Path(__file__).parent.parent / "docs" / "documents.md"
+    outcome = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert outcome.attempted > 8
+    assert outcome.failed == 0
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "selectolax.lexbor", None)
+    with pytest.raises(BothendsError, match=r"html needs selectolax.*bothends\[documents\]"):
+        translate_document("<p>x</p>", "html", identity)
 
 
 NESTED = {

@@ -24,7 +24,7 @@ from bothends.documents.options import (
 from bothends.documents.plain import translate_lines, translate_plain
 from bothends.documents.protected import ALL_KINDS, check_kinds
 from bothends.documents.subtitles import translate_subtitles
-from bothends.errors import UsageError, nearest
+from bothends.errors import BothendsError, UsageError, nearest
 
 __all__ = [
     "FORMATS",
@@ -85,12 +85,29 @@ def translate_document(
         translated = translate_plain(text, flows)
     elif format == "srt":
         translated = translate_subtitles(text, flows)
-    elif format == "markdown":
-        from bothends.documents.markdown import translate_markdown
-
-        translated = translate_markdown(text, flows, options, report)
     else:
+        translated = _translate_marked_up(text, format, flows, options, report)
+    report.unplaced_tags = min(report.unplaced_tags, report.tags)
+    return DocumentResult(translated, report)
+
+
+def _translate_marked_up(
+    text: str,
+    format: DocumentFormat,
+    flows: FlowTranslator,
+    options: DocumentOptions,
+    report: DocumentReport,
+) -> str:
+    """Markdown and HTML, whose parsers are optional packages."""
+    try:
+        if format == "markdown":
+            from bothends.documents.markdown import translate_markdown
+
+            return translate_markdown(text, flows, options, report)
         from bothends.documents.html import translate_html
 
-        translated = translate_html(text, flows, options, report)
-    return DocumentResult(translated, report)
+        return translate_html(text, flows, options, report)
+    except ModuleNotFoundError as error:
+        raise BothendsError(
+            f"{format} needs {error.name}, which is not installed: pip install 'bothends[documents]'"
+        ) from None

@@ -52,6 +52,9 @@ class Tag:
     hint: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     things: list[int] = field(default_factory=list)
+    #: marks at its edges, such as quotation marks, from the edge inwards
+    first_marks: list[str] = field(default_factory=list)
+    last_marks: list[str] = field(default_factory=list)
     #: target tokens, once placed
     begin: int = 0
     end: int = 0
@@ -139,6 +142,8 @@ def _choose(
             guess = True
             found = _proportional(tag, gaps, ratio)
     begin, end = found or (min(own), max(own) + 1)
+    if not guess and found is not None:
+        begin, end = _with_marks(tag, begin, end, gaps, target)
     if own:
         begin, end = min(begin, *own), max(end, *(index + 1 for index in own))
         gap = next(gap for gap in gaps if gap[0] <= min(own) < gap[1])
@@ -177,6 +182,20 @@ def _find(
                 if share >= _ENOUGH and (best is None or rank > best):
                     best, chosen = rank, (low + start, low + end)
     return chosen
+
+
+def _with_marks(
+    tag: Tag, begin: int, end: int, gaps: list[tuple[int, int]], target: Sequence[Token]
+) -> tuple[int, int]:
+    """The stretch with the marks beside it that the tag holds in the source too."""
+    low, high = next(gap for gap in gaps if gap[0] <= begin <= gap[1])
+    for mark in reversed(tag.first_marks):
+        if begin > low and target[begin - 1].word == mark:
+            begin -= 1
+    for mark in reversed(tag.last_marks):
+        if end < high and target[end].word == mark:
+            end += 1
+    return begin, end
 
 
 def _proportional(tag: Tag, gaps: list[tuple[int, int]], ratio: float) -> tuple[int, int]:

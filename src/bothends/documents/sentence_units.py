@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from bothends.documents.pieces import Atom, Close, New, Open, Piece, Text, merge_new
 from bothends.documents.placeholders import PlaceholderStyle
@@ -159,6 +160,8 @@ class Request:
                 hint,
                 [token.word for token in inside if token.is_word],
                 [token.thing for token in inside if token.thing is not None],
+                _edge_marks(inside),
+                _edge_marks(inside[::-1]),
             )
 
         return [convert(tag) for tag in self.tags], len(tokens)
@@ -166,6 +169,12 @@ class Request:
     def _style_free(self, hint: str) -> list[str]:
         names = {self._style.make(number).casefold() for number in self.numbers}
         return [token.word for token in tokenize(hint) if token.is_word and token.word not in names]
+
+
+def _edge_marks(tokens: Sequence[Token]) -> list[str]:
+    return [
+        token.word for token in takewhile(lambda token: token.word and not token.is_word, tokens)
+    ]
 
 
 def _tags(items: Sequence[Item]) -> list[Tag]:
