@@ -64,6 +64,12 @@ def test_tags_follow_their_words() -> None:
     assert (result.report.tags, result.report.unplaced_tags) == (2, 0)
 
 
+def test_code_that_touches_words_is_no_fallback() -> None:
+    result = translate_document("All `Foo`s and {a}{b} here. 今日は`x`を", "markdown", upper)
+    assert result.text == "ALL `Foo`s AND {a}{b} HERE. 今日は`x`を"
+    assert result.report.fallbacks == 0
+
+
 def test_a_tag_keeps_the_marks_at_its_edges() -> None:
     result = translate_document('See ["the page"](x) and *(this)* now.', "markdown", upper)
     assert result.text == 'SEE ["THE PAGE"](x) AND *(THIS)* NOW.'

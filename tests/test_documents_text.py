@@ -177,7 +177,9 @@ def test_the_page_on_documents_is_right() -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "selectolax.lexbor", None)
-    with pytest.raises(BothendsError, match=r"html needs selectolax.*bothends\[documents\]"):
+    with pytest.raises(
+        BothendsError, match=r"html needs the package selectolax.*bothends\[documents\]"
+    ):
         translate_document("<p>x</p>", "html", identity)
 
 

@@ -9,6 +9,7 @@ comes back as it was, and the report counts what did not go smoothly.
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -85,29 +86,26 @@ def translate_document(
         translated = translate_plain(text, flows)
     elif format == "srt":
         translated = translate_subtitles(text, flows)
+    elif format == "markdown":
+        _require("markdown_it", format)
+        from bothends.documents.markdown import translate_markdown
+
+        translated = translate_markdown(text, flows, options, report)
     else:
-        translated = _translate_marked_up(text, format, flows, options, report)
+        _require("selectolax.lexbor", format)
+        from bothends.documents.html import translate_html
+
+        translated = translate_html(text, flows, options, report)
     report.unplaced_tags = min(report.unplaced_tags, report.tags)
     return DocumentResult(translated, report)
 
 
-def _translate_marked_up(
-    text: str,
-    format: DocumentFormat,
-    flows: FlowTranslator,
-    options: DocumentOptions,
-    report: DocumentReport,
-) -> str:
-    """Markdown and HTML, whose parsers are optional packages."""
+def _require(module: str, format: DocumentFormat) -> None:
+    """Complain where an optional package is missing."""
     try:
-        if format == "markdown":
-            from bothends.documents.markdown import translate_markdown
-
-            return translate_markdown(text, flows, options, report)
-        from bothends.documents.html import translate_html
-
-        return translate_html(text, flows, options, report)
-    except ModuleNotFoundError as error:
+        import_module(module)
+    except ModuleNotFoundError:
         raise BothendsError(
-            f"{format} needs {error.name}, which is not installed: pip install 'bothends[documents]'"
+            f"{format} needs the package {module.split('.')[0].replace('_', '-')}: "
+            "pip install 'bothends[documents]'"
         ) from None

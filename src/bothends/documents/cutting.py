@@ -18,6 +18,8 @@ from bothends.text.clauses import cut_at_clauses
 from bothends.text.sentences import OBJECT, SEPARATOR, Span
 
 _OBJECTS = re.compile(f"{OBJECT}+")
+#: Letters of alphabets, which a thing may have as its ending.
+_ENDING = re.compile("[A-Za-z\u00c0-\u052f]{1,12}(?![^\\W_])")
 
 
 class FlowCutter:
@@ -92,6 +94,7 @@ class FlowCutter:
             else:
                 items += inside
         items += cursor.take(len(text), marks=True)
+        items = _joined(items)
         for item in items:
             if isinstance(item, Text):
                 filled.append(item.text)
@@ -187,11 +190,38 @@ def _as_item(piece: Piece) -> Item:
     return Thing((piece,)) if isinstance(piece, Atom) else piece
 
 
+def _joined(items: Sequence[Item]) -> list[Item]:
+    """The items with things that touch as one, and with an ending such as the s of `Foo`s.
+
+    Names that touch would read as one word, which no model copies.
+    """
+    joined: list[Item] = []
+    for item in items:
+        last = joined[-1] if joined else None
+        if _is_word(last) and isinstance(last, Thing):
+            if _is_word(item) and isinstance(item, Thing):
+                joined[-1] = Thing((*last.pieces, *item.pieces))
+                continue
+            ending = _ENDING.match(item.text) if isinstance(item, Text) else None
+            if ending is not None:
+                joined[-1] = Thing((*last.pieces, *source_pieces([_part(item, 0, ending.end())])))
+                item = _part(item, ending.end(), _width(item))
+        if _width(item) or isinstance(item, (Open, Close)):
+            joined.append(item)
+    return joined
+
+
+def _is_word(item: Item | None) -> bool:
+    """Whether this is a thing that takes part in its sentence as it is."""
+    if not isinstance(item, Thing) or item.target is not None:
+        return False
+    return all(not isinstance(piece, Atom) or piece.role == "word" for piece in item.pieces)
+
+
 def _fill(thing: Thing) -> str:
     piece = thing.pieces[0]
-    if isinstance(piece, Atom):
-        return SEPARATOR if piece.role == "break" else OBJECT
-    return OBJECT * _width(thing)
+    ends = isinstance(piece, Atom) and piece.role == "break"
+    return SEPARATOR if ends else OBJECT * _width(thing)
 
 
 def _width(item: Item) -> int:
@@ -205,7 +235,7 @@ def _width(item: Item) -> int:
 def _part(item: Item, start: int, end: int) -> Item:
     """Some characters of a text or of a long protected span; how they are spelled stays known."""
     if isinstance(item, Thing):
-        inner = _Cursor([piece for piece in item.pieces if isinstance(piece, Text)])
+        inner = _Cursor([_as_item(piece) for piece in item.pieces])
         list(inner.take(start, marks=False))
         return Thing(tuple(source_pieces(inner.take(end, marks=False))), None)
     if isinstance(item, Text):

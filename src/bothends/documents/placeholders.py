@@ -12,6 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+#: A letter or digit that would make a name part of a longer word; Chinese, Japanese, Korean and
+#: Thai write words without spaces between them.
+_LETTER = "[^\\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+
 
 @dataclass(frozen=True)
 class PlaceholderStyle:
@@ -30,8 +34,8 @@ class PlaceholderStyle:
         # Models put spaces inside and change the case of letters; neither makes it another name.
         # Not inside a word or a longer number: X1 is not in MAX12.
         before, after = (r"\s?".join(map(re.escape, text)) for text in (self.before, self.after))
-        parts = [r"(?<![^\W_])(?<!\d[.,])", before, r"\s?" if before else "", r"(\d+)"]
-        parts += [r"\s?" if after else "", after, r"(?![^\W_])(?![.,]\d)"]
+        parts = [rf"(?<!{_LETTER})(?<!\d[.,])", before, r"\s?" if before else "", r"(\d+)"]
+        parts += [r"\s?" if after else "", after, rf"(?!{_LETTER})(?![.,]\d)"]
         return re.compile("".join(parts), re.IGNORECASE)
 
     def numbers(self, text: str, count: int) -> list[int] | None:
