@@ -185,7 +185,20 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 NESTED = {
     "html": ["<b>", "<div>", "<b>x ", "</b>", "<b>x</b> ", '<a ="', "<p><b>x. ", "<td>", "<code>"],
-    "markdown": ["> ", "- ", "*a ", "**a** ", "[", "![", "[a](b) ", "`a", "<b>", "| a ", "a. B "],
+    "markdown": [
+        "> ",
+        "- ",
+        "*a ",
+        "**a** ",
+        "[",
+        "![",
+        "[a](b) ",
+        "`a",
+        "<b>",
+        "| a ",
+        "a. B ",
+        "<div>",
+    ],
     "text": ["a ", "a. ", "(", "{", "`a", "a/", "a.a.", "1.", "<a ", "http://a.b "],
     "srt": ["<i>", "1\n00:00:01,000 --> 00:00:02,000\n<i>a</i> b\n\n"],
     "lines": ["a\n", "a. B "],

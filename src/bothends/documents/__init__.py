@@ -88,6 +88,7 @@ def translate_document(
         translated = translate_subtitles(text, flows)
     elif format == "markdown":
         _require("markdown_it", format)
+        _require("selectolax.lexbor", format)
         from bothends.documents.markdown import translate_markdown
 
         translated = translate_markdown(text, flows, options, report)

@@ -34,18 +34,18 @@ _ATTRIBUTE = re.compile(
 )
 #: Lexbor's time grows with the square of the depth. What is deeper is not judged: its tags are
 #: never moved, since it is translated in pieces.
-_MAX_DEPTH = 500
+MAX_DEPTH = 500
 
 
 def translate_html(
     text: str, translator: FlowTranslator, options: DocumentOptions, report: DocumentReport
 ) -> str:
     """Translate the running text of a page or of a fragment of one."""
-    parts, depth = _parts(text)
+    parts, depth = html_parts(text)
     if options.attributes:
         _translate_attributes(parts, translator)
-    judge = _Judge(text) if depth <= _MAX_DEPTH else None
-    pending = [part for part in parts if isinstance(part, _Run)]
+    judge = _Judge(text) if depth <= MAX_DEPTH else None
+    pending = [part for part in parts if isinstance(part, HtmlRun)]
     for run, pieces in zip(pending, _ask(translator, pending, judge is None), strict=True):
         run.new = write_html(pieces)
     if judge is None or judge.accepts(_joined(parts)):
@@ -65,7 +65,7 @@ def translate_html(
 
 
 @dataclass
-class _Run:
+class HtmlRun:
     """Inline content between the tags of blocks."""
 
     pieces: list[Piece] = field(default_factory=list)
@@ -76,15 +76,17 @@ class _Run:
         return write_html(self.pieces)
 
 
-def _ask(translator: FlowTranslator, runs: Sequence[_Run], in_pieces: bool) -> list[list[Piece]]:
+def _ask(translator: FlowTranslator, runs: Sequence[HtmlRun], in_pieces: bool) -> list[list[Piece]]:
     return translator.translate([run.pieces for run in runs], in_pieces=in_pieces)
 
 
-def _joined(parts: Sequence[str | _Run]) -> str:
+def _joined(parts: Sequence[str | HtmlRun]) -> str:
     return "".join(part if isinstance(part, str) else part.new for part in parts)
 
 
-def _blamed(runs: list[_Run], parts: Sequence[str | _Run], judge: _Judge) -> Iterator[_Run]:
+def _blamed(
+    runs: list[HtmlRun], parts: Sequence[str | HtmlRun], judge: _Judge
+) -> Iterator[HtmlRun]:
     """Set back the runs that change the skeleton, found by halves; at most some hundred trials."""
     trials = 200
     good = {id(run): run.new for run in runs}
@@ -117,9 +119,9 @@ def write_html(pieces: Sequence[Piece]) -> str:
 # Cutting a page into source and runs
 
 
-def _parts(text: str) -> tuple[list[str | _Run], int]:
+def html_parts(text: str) -> tuple[list[str | HtmlRun], int]:
     """Literal source and runs, in order, and how deep elements nest."""
-    parts: list[str | _Run] = []
+    parts: list[str | HtmlRun] = []
     run: list[tuple[HtmlToken, list[Piece]]] = []
     depth = deepest = 0
     for token in _with_opaque(scan_html(text)):
@@ -186,7 +188,7 @@ def text_pieces(raw: str) -> list[Piece]:
     return pieces
 
 
-def _balanced(tokens: Sequence[tuple[HtmlToken, list[Piece]]]) -> list[str | _Run]:
+def _balanced(tokens: Sequence[tuple[HtmlToken, list[Piece]]]) -> list[str | HtmlRun]:
     """Runs in which every tag has its other end; a tag without one stands between runs."""
     partner: dict[int, int] = {}
     stack: list[tuple[str, int]] = []
@@ -218,18 +220,18 @@ def _balanced(tokens: Sequence[tuple[HtmlToken, list[Piece]]]) -> list[str | _Ru
                 around.append(index)
             elif around:
                 around.pop()
-    parts: list[str | _Run] = []
-    run = _Run()
+    parts: list[str | HtmlRun] = []
+    run = HtmlRun()
     for index, (token, pieces) in enumerate(tokens):
         if index in boundaries:
             parts += [run, token.raw]
-            run = _Run()
+            run = HtmlRun()
         else:
             run.pieces += pieces
     return [*parts, run]
 
 
-def _translate_attributes(parts: list[str | _Run], translator: FlowTranslator) -> None:
+def _translate_attributes(parts: list[str | HtmlRun], translator: FlowTranslator) -> None:
     """Replace what readers see of attributes, in literal tags and in those of runs."""
     found: list[str] = []
 

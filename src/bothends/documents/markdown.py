@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from markdown_it.token import Token
 
 from bothends.documents.flows import FlowTranslator
+from bothends.documents.html import MAX_DEPTH, html_parts, html_skeleton, write_html
 from bothends.documents.markdown_inline import inline_pieces, make_parser
 from bothends.documents.options import DocumentOptions, DocumentReport
 from bothends.documents.pieces import Atom, Flow, New, Open, Piece, Text, merge_new
@@ -48,7 +49,7 @@ class _Block:
     flow: list[Piece]
     #: line, first column and end column of each line of the content
     places: list[tuple[int, int, int]]
-    is_cell: bool
+    kind: Literal["text", "cell", "html"]
     #: an image's description was translated
     touched: bool = False
     new: str | None = None
@@ -88,6 +89,8 @@ class _Document:
         self.blocks: list[_Block] = []
         row: tuple[int, int] = (-1, 0)  # line of the last cell, and the column where it ended
         for index, token in enumerate(self.tokens):
+            if token.type == "html_block":
+                self.blocks += self._html_runs(token)
             if token.type != "inline" or token.map is None or not token.content.strip():
                 continue
             is_cell = self.tokens[index - 1].type in ("th_open", "td_open")
@@ -101,7 +104,8 @@ class _Document:
                 self.report.kept_blocks += 1
                 continue
             flow = inline_pieces(self.parser, token.content, self.env)
-            self.blocks.append(_Block(token.content, self.env, flow, places, is_cell))
+            kind: Literal["text", "cell"] = "cell" if is_cell else "text"
+            self.blocks.append(_Block(token.content, self.env, flow, places, kind))
 
     def _parse(self, text: str, env: dict[str, Any]) -> list[Token]:
         return self.parser.parse(text, env)
@@ -118,6 +122,28 @@ class _Document:
             places.append((number, start, start + len(line)))
         return places
 
+    def _html_runs(self, token: Token) -> list[_Block]:
+        """The running text of an HTML block that stands in no list or quote."""
+        first, end = token.map or [0, 0]
+        content = token.content.removesuffix("\n")
+        if self.lines[first:end][: content.count("\n") + 1] != content.split("\n"):
+            return []
+        parts, depth = html_parts(content)
+        if depth > MAX_DEPTH:  # too deep to be judged
+            return []
+        blocks = []
+        line, column = first, 0
+        for part in parts:
+            source = part if isinstance(part, str) else part.source
+            places = []
+            for number, text in enumerate(source.split("\n")):
+                line, column = (line + 1, 0) if number else (line, column)
+                places.append((line, column, column + len(text)))
+                column += len(text)
+            if not isinstance(part, str):
+                blocks.append(_Block(source, self.env, part.pieces, places, "html"))
+        return blocks
+
     def _cell(self, line: int, content: str, after: int) -> list[tuple[int, int, int]]:
         source = self.lines[line]
         spelled = content.replace("|", "\\|")
@@ -130,6 +156,8 @@ class _Document:
         if not block.touched and not any(isinstance(piece, New) for piece in pieces):
             return block.content
         merged = merge_new(pieces)
+        if block.kind == "html":
+            return write_html(merged)  # the whole document is judged in the end
         content = write_markdown(merged)
         if content.count("\n") >= len(block.places):
             return None
@@ -176,12 +204,14 @@ class _Document:
             new = block.new.split("\n")
             for number, (line, start, end) in enumerate(block.places):
                 source = lines[line] or ""
-                if number >= len(new):
-                    # A heading's closing marks are on its only line: nothing else is lost here.
-                    lines[line] = None
-                    continue
-                written = new[number].replace("|", "\\|") if block.is_cell else new[number]
+                written = new[number] if number < len(new) else ""
+                if block.kind == "cell":
+                    written = written.replace("|", "\\|")
                 lines[line] = source[:start] + written + source[end:]
+                # What else is on a line of text is only its indentation and quote marks; on one
+                # of HTML there may be tags.
+                if number >= len(new) and (block.kind != "html" or not (lines[line] or "").strip()):
+                    lines[line] = None
         return lines
 
     def _with_ends(self, lines: Sequence[str | None]) -> str:
@@ -216,7 +246,10 @@ def _signature(token: Token) -> Any:
     if token.type == "inline":
         return _canonical(token.children or [])
     attributes = tuple(sorted(token.attrs.items()))
-    return (token.type, token.tag, token.markup, token.info, attributes, token.content)
+    content: Any = token.content
+    if token.type == "html_block" and html_parts(content)[1] <= MAX_DEPTH:
+        content = html_skeleton(content)
+    return (token.type, token.tag, token.markup, token.info, attributes, content)
 
 
 def _canonical(tokens: Sequence[Token]) -> tuple[Any, ...]:
