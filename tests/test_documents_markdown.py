@@ -115,7 +115,7 @@ def test_descriptions_of_images_on_request() -> None:
 def readmes() -> dict[str, str]:
     """This project's pages and those of installed packages, at most so many characters."""
     own = [TOP / "README.md", *sorted(TOP.glob("docs/*.md"))]
-    pages = {path.name: path.read_text()[:15_000] for path in own}
+    pages = {path.name: path.read_text()[:9_000] for path in own}
     for distribution in sorted(
         importlib.metadata.distributions(), key=lambda found: found.metadata["Name"].lower()
     ):
@@ -126,7 +126,7 @@ def readmes() -> dict[str, str]:
             markdown
             and isinstance(text, str)
             and len(text) < 8_000
-            and sum(map(len, pages.values())) < 2.2e5
+            and sum(map(len, pages.values())) < 1.6e5
         ):
             pages[distribution.metadata["Name"]] = text
     return pages
