@@ -144,6 +144,8 @@ def test_distances_are_guessed_where_none_are_given(
 
 def test_mistakes_are_one_line(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     command = ["analyse", "agreement", "--model", "nowhere", *files]
+    same = error_line([*command, "--incorrect", "right"], capsys)
+    assert same == (1, "right and right have the same lines: expected a wrong verb in the second")
     Path("distances").write_text("1\n" * 19 + "0\n")
     status, message = error_line([*command, "--distances", "distances"], capsys)
     assert status == 1

@@ -43,7 +43,7 @@ from bothends.evaluation.bench.systems import (
 )
 from bothends.evaluation.bench.workload import RandomIds, read_pairs
 from bothends.order import GenerationOrder, IntArray
-from bothends.tables import Table, plain
+from bothends.tables import Table, plain, print_tables
 from bothends.text.vocabulary import SpecialTokens
 from tiny_model import sentences, tiny_model
 from toy_engine import ToyEngine
@@ -275,6 +275,31 @@ def test_plain_tables_are_aligned() -> None:
     assert plain(table) == "Title\nsystem   ms\n------  ---\na         1\nlonger  123"
 
 
+def test_wide_tables_go_on_below() -> None:
+    table = Table("Title", ("system", "first", "second", "third"), (("a", "1", "2", "3"),))
+    assert plain(table, width=22).split("\n") == [
+        "Title",
+        "system  first  second",
+        "------  -----  ------",
+        "a           1       2",
+        "",
+        "system  third",
+        "------  -----",
+        "a           3",
+    ]
+    # A column that is too wide alone is not cut.
+    assert max(map(len, plain(table, width=3).split("\n"))) == len("system  second")
+
+
+def test_tables_and_notes_fit_a_hundred_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = tuple(f"column {number}" for number in range(30))
+    print_tables([Table("Wide", cells, (cells, cells))], ["a long note " * 40])
+    lines = capsys.readouterr().out.split("\n")
+    assert max(map(len, lines)) <= 100
+    for cell in cells:
+        assert any(cell in line for line in lines)
+
+
 def test_this_machine_tells_what_it_is() -> None:
     machine = this_machine()
     assert machine.cpu
@@ -448,6 +473,20 @@ def test_a_batch_larger_than_the_text_is_refused(bench_command: Any, tmp_path: P
     )
     assert status == 2
     assert "a batch of 4 needs as many sentences, but source.txt has 2" in errors
+
+
+def test_a_batch_larger_than_the_text_is_left_out(bench_command: Any, tmp_path: Path) -> None:
+    source = tmp_path / "source.txt"
+    source.write_text("ba bo\nda\n")
+    status, output, errors = bench_command(
+        "--model", tiny_model("2x1"), "--source", source, "--batch", "1,4,2", "--beam", 1,
+        "--repeat", 1, "--json", "-",
+    )  # fmt: skip
+    assert status == 0
+    told = "a batch of 4 needs as many sentences, but source.txt has 2: batch 4 is left out"
+    assert told in errors
+    rows = json.loads(output.splitlines()[-1])["rows"]
+    assert [row["batch"] for row in rows] == [1, 2]
 
 
 def test_references_must_be_parallel(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 import bothends
-from bothends.cli import app, run
+from bothends.cli import app, run, spell_options
 from command_line import error_line, python
 
 
@@ -196,15 +196,52 @@ def test_a_full_disk_is_told_in_one_line(arguments: list[str]) -> None:
     )
 
 
-@pytest.mark.parametrize("closed", ["1", "2"])
-def test_a_closed_output_is_not_mistaken_for_another(closed: str) -> None:
-    command = f"{sys.executable} -m bothends translate --max-source-length 1 {closed}>&-"
-    result = subprocess.run(
+def in_shell(command: str) -> subprocess.CompletedProcess[str]:
+    command = f"{sys.executable} -m bothends {command}"
+    return subprocess.run(
         ["sh", "-c", command], input="I am hungry.\n", capture_output=True, text=True, check=False
     )
-    assert result.returncode == 0
-    assert result.stdout.count("\n") == (closed == "2")
-    assert result.stderr.count("\n") == 2 * (closed == "1")  # a warning, and how often
+
+
+def test_a_closed_stderr_is_not_mistaken_for_stdout() -> None:
+    result = in_shell("translate --format lines --max-source-length 1 2>&-")  # which warns
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["translate", "order 2x1", "--version"])
+def test_a_closed_stdout_is_an_error(command: str) -> None:
+    result = in_shell(f"{command} >&-")
+    assert (result.returncode, result.stdout, result.stderr) == (
+        1,
+        "",
+        "bothends: error: standard output is closed: nobody can read the result\n",
+    )
+
+
+def test_a_closed_stdout_is_none_where_nothing_is_written_to_it(tmp_path: Path) -> None:
+    result = in_shell(f"translate --output {tmp_path / 'out'} >&-")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (tmp_path / "out").read_text() == "Ich habe Hunger.\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("n_best must not exceed the beam: 9", "--n-best must not exceed the beam: 9"),
+        (
+            "min_length 9 is greater than max_length 3",
+            "--min-length 9 is greater than --max-length 3",
+        ),
+        ("beam 300: at most 256", "--beam 300: at most 256"),
+        ("threads must be at least 1", "--threads must be at least 1"),
+        ("runs/n_best.txt: no such file", "runs/n_best.txt: no such file"),
+        ("validation.length_penalty: no", "validation.length_penalty: no"),
+        ("prepared: made with another max_length", "prepared: made with another max_length"),
+    ],
+)
+def test_options_are_spelled_as_on_the_command_line(message: str, expected: str) -> None:
+    assert spell_options(message) == expected
 
 
 @pytest.mark.parametrize(
@@ -282,7 +319,30 @@ def test_a_file_in_the_place_of_a_directory(
 
 def test_the_box_has_no_model_that_summarises(capsys: pytest.CaptureFixture[str]) -> None:
     status, message = error_line(["summarize"], capsys)
-    assert (status, message) == (2, "no model in the box summarises: name one with --model DIR")
+    assert (status, message) == (2, "no bundled model summarises: name one with --model DIR")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["export", "en-de-2x1"],
+            "en-de-2x1: a bundled model can only translate, its weights are not in the package; "
+            "name a model directory of yours",
+        ),
+    ],
+)
+def test_a_bundled_model_has_no_weights(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert error_line(arguments, capsys) == (1, message)
+
+
+def test_a_bundled_model_has_a_vocabulary(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("I am hungry.\n" * 20)
+    options = ["--vocabulary", "en-de-2x1", "--output", str(tmp_path / "prepared")]
+    assert run(["prepare", "--source", str(text), "--target", str(text), *options]) == 0
 
 
 def test_an_unknown_model_is_told_with_those_in_the_box(

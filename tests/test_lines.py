@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bothends.errors import BothendsError
-from bothends.text.lines import LineReader
+from bothends.text.lines import MAX_LINE, LineReader
 
 CONTENTS = [
     (b"", []),
@@ -174,3 +174,28 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(BothendsError, match="name a file"):
         list(LineReader())
+
+
+def test_lines_are_counted_beforehand(tmp_path: Path) -> None:
+    texts = {"a": b"x\ny\n", "b": b"", "c": b"x\n\ny", "d": b"\n" * 2_000_000}
+    for name, content in texts.items():
+        (tmp_path / name).write_bytes(content)
+        reader = LineReader([tmp_path / name])
+        assert reader.total() == sum(line is not None for line in reader)
+    assert LineReader([tmp_path / name for name in texts]).total() == 2 + 0 + 3 + 2_000_000
+    with gzip.open(tmp_path / "e", "wb") as file:
+        file.write(b"x\ny\n")
+    assert LineReader([tmp_path / "a", tmp_path / "e"]).total() is None  # it would be read twice
+
+
+@pytest.mark.parametrize("before", [b"", b"x\ny\n"])
+def test_a_line_that_is_too_long(before: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(before + b"x" * MAX_LINE + b"\nz\n")
+    assert len([line for line in LineReader([path]) if line]) == before.count(b"\n") + 2
+    path.write_bytes(before + b"x" * (MAX_LINE + (1 << 17)) + b"\nz\n")
+    with pytest.raises(BothendsError) as caught:
+        list(LineReader([path]))
+    assert str(caught.value).startswith(
+        f"{path}, line {before.count(bytes([10])) + 1}: longer than 1,048,576 bytes"
+    )

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from bothends.streaming import (
     FIRST_WINDOW,
+    HEAVIEST_WINDOW,
     LARGEST_WINDOW,
     Place,
+    Work,
+    Workers,
     in_order,
     split_into_batches,
     split_into_windows,
@@ -187,3 +190,51 @@ def test_an_error_in_a_batch_reaches_the_caller(pool: ThreadPoolExecutor) -> Non
     assert next(results) == -1
     with pytest.raises(ZeroDivisionError):
         next(results)
+
+
+class Words:
+    """A job: each item is some numbers, each of which is doubled; an item's result is their sum."""
+
+    def prepare(self, window: Sequence[list[int]]) -> Work[int]:
+        numbers = sorted({number for item in window for number in item})
+        tasks_of_item = [[numbers.index(number) for number in item] for item in window]
+        return Work(numbers, numbers, tasks_of_item)
+
+    def run(self, tasks: Sequence[int]) -> list[int]:
+        return [2 * task for task in tasks]
+
+    def join(self, results: Sequence[int]) -> int:
+        return sum(results)
+
+
+@given(
+    items=st.lists(st.lists(st.integers(1, 20), max_size=3), max_size=60),
+    batch_size=st.integers(1, 60),
+)
+def test_items_of_none_or_several_tasks(items: list[list[int]], batch_size: int) -> None:
+    workers = Workers(2)
+    advanced: list[int] = []
+    windows = split_into_windows(items, 3, 20)
+    results = list(workers.stream(windows, Words(), batch_size, advanced.append))
+    workers.close()
+    assert results == [2 * sum(item) for item in items]
+    assert sum(advanced) == len(items)
+
+
+def test_progress_comes_batch_by_batch_before_the_results() -> None:
+    """The first result of a window may be that of its last batch."""
+    workers = Workers(1)
+    advanced: list[int] = []
+    items = [[number] for number in range(1, 41)]
+    results = workers.stream([items], Words(), 40, advanced.append)
+    assert next(results) == 2  # the smallest, which was in the last batch
+    assert sum(advanced) == 40
+    assert max(advanced) < 10
+    results.close()
+    workers.close()
+
+
+def test_heavy_items_make_small_windows() -> None:
+    heavy = HEAVIEST_WINDOW // 2
+    sizes = [len(window) for window in split_into_windows([heavy] * 5, weigh=lambda item: item)]
+    assert sizes == [2, 2, 1]

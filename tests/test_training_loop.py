@@ -88,6 +88,8 @@ def test_a_checkpoint_is_a_model_with_its_provenance(tmp_path: Path) -> None:
     model, description = load_model(outcome.checkpoint)
     assert model.order == GenerationOrder.parse("2x1")
     assert description.source_language == "en"
+    assert description.lengths is not None
+    assert description.lengths.longest_source > 1
     provenance = description.provenance
     assert provenance["recipe"]["order"] == "2x1"
     assert provenance["update"] == 6

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -22,6 +23,9 @@ import pytest
 from bothends import TranslationOptions, Translator
 from bothends.cli import run
 from bothends.cli.translate import translate as translate_command
+from bothends.model.directory import read_description, write_description
+from bothends.model.lengths import LengthStatistics
+from bothends.text.vocabulary import Vocabularies
 from bothends.translation import OptionFields
 from tiny_model import sentences, tiny_model
 
@@ -139,7 +143,7 @@ class TestFormats:
         assert [record["text"] for record in records] == plain.lines
         assert set(records[0]) == {
             *("text", "score", "logprob", "tokens", "pieces"),
-            *("steps", "finished", "truncated", "time"),
+            *("steps", "finished", "truncated", "short", "sentences", "time"),
         }
         assert len(records[0]["tokens"]) == len(records[0]["pieces"]) > 0
         assert records[0]["steps"] > 0
@@ -167,7 +171,7 @@ class TestOverlongLines:
     def test_a_warning_each_and_a_count(self, translate: Command, tmp_path: Path) -> None:
         path = tmp_path / "text"
         path.write_bytes(self.TEXT)
-        outcome = translate("--max-source-length=16", path)
+        outcome = translate("--max-source-length=16", "--format=lines", path)
         assert (outcome.status, len(outcome.lines)) == (0, 4)
         assert outcome.errors.splitlines() == [
             f"bothends: warning: {path}, line {number}: longer than 16 tokens, "
@@ -176,7 +180,7 @@ class TestOverlongLines:
         ] + ["bothends: warning: 2 over-long lines were cut"]
 
     def test_an_error_where_strict(self, translate: Command) -> None:
-        outcome = translate("--max-source-length=16", "--strict", text=self.TEXT)
+        outcome = translate("--max-source-length=16", "--format=lines", "--strict", text=self.TEXT)
         assert outcome.status == 1
         assert len(outcome.lines) == 1  # what came before it
         assert outcome.errors == (
@@ -184,9 +188,162 @@ class TestOverlongLines:
         )
 
     def test_a_very_long_line(self, translate: Command) -> None:
-        outcome = translate("--beam=1", "--max-length=5", text=b"ba bo da " * 30_000)
+        text = b"ba bo da " * 30_000
+        outcome = translate("--beam=1", "--max-length=5", "--format=lines", text=text)
         assert (outcome.status, len(outcome.lines)) == (0, 1)
         assert "<stdin>, line 1: longer than 512 tokens" in outcome.errors
+
+    def test_by_default_a_line_that_is_too_long_is_cut_at_clauses(
+        self, translate: Command, expected: Callable[[list[str]], list[str]]
+    ) -> None:
+        clauses = ["ba bo da du ga;", "ki la mu da du ga"]
+        vocabulary = Vocabularies.load(tiny_model()).source
+        limit = max(map(len, vocabulary.encode(clauses)))
+        outcome = translate(f"--max-source-length={limit}", text=" ".join(clauses).encode())
+        assert (outcome.status, outcome.errors) == (0, "")
+        assert outcome.lines == [" ".join(expected(clauses))]
+
+
+class TestLinesOfSeveralSentences:
+    TEXT = b"ba bo\nBa bo da. Du ga! Ki la?\nDa. Du.\n"
+
+    def test_are_split_and_joined(
+        self, translate: Command, expected: Callable[[list[str]], list[str]]
+    ) -> None:
+        outcome = translate(text=self.TEXT)
+        assert (outcome.status, outcome.errors) == (0, "")
+        parts = [["ba bo"], ["Ba bo da.", "Du ga!", "Ki la?"], ["Da.", "Du."]]
+        assert outcome.lines == [" ".join(expected(part)) for part in parts]
+
+    def test_records_tell_it(self, translate: Command) -> None:
+        records = [json.loads(line) for line in translate("--json", text=self.TEXT).lines]
+        assert [record["sentences"] for record in records] == [1, 3, 2]
+        parts = b"Ba bo da.\nDu ga!\nKi la?\n"
+        sentences = [json.loads(line) for line in translate("--json", text=parts).lines]
+        whole = records[1]
+        assert whole["tokens"] == [token for each in sentences for token in each["tokens"]]
+        assert whole["logprob"] == pytest.approx(sum(each["logprob"] for each in sentences))
+        normaliser = ((5 + len(whole["tokens"])) / 6) ** 0.6
+        assert whole["score"] == pytest.approx(whole["logprob"] / normaliser)
+
+    def test_n_best_of_each(self, translate: Command) -> None:
+        whole = translate("--n-best=2", text=b"Ba bo da. Du ga!\n").lines
+        parts = translate("--n-best=2", text=b"Ba bo da.\nDu ga!\n").lines
+        assert whole == [f"{parts[0]} {parts[2]}", f"{parts[1]} {parts[3]}"]
+
+    def test_a_warning_where_a_line_is_a_sentence(
+        self, translate: Command, expected: Callable[[list[str]], list[str]]
+    ) -> None:
+        outcome = translate("--format=lines", text=self.TEXT)
+        assert outcome.lines == expected(self.TEXT.decode().splitlines())
+        assert outcome.errors == (
+            "bothends: warning: <stdin>, line 2: holds several sentences, and a model translates "
+            "one at a time; without --format lines, they are split\n"
+        )
+
+    def test_a_document(self, translate: Command, tmp_path: Path) -> None:
+        path = tmp_path / "text"
+        path.write_bytes(b"Ba bo da. Du ga!\n\n- ki la\n")
+        outcome = translate("--format=text", path, "--output", tmp_path / "out")
+        assert (outcome.status, outcome.output, outcome.errors) == (0, "", "")
+        first, empty, item = (tmp_path / "out").read_text().splitlines()
+        assert (empty, item[:2]) == ("", "- ")
+        assert first == " ".join(translate(text=b"Ba bo da.\nDu ga!\n").lines)
+
+
+class TestCutTranslations:
+    TEXT = b"ba bo\n\nda du ga\n"
+
+    def test_a_warning_each_and_a_count(self, translate: Command) -> None:
+        outcome = translate("--max-length=1", text=self.TEXT)
+        assert (outcome.status, len(outcome.lines)) == (0, 3)
+        records = [
+            json.loads(line) for line in translate("--max-length=1", "--json", text=self.TEXT).lines
+        ]
+        cut = [number for number, each in enumerate(records, start=1) if not each["finished"]]
+        assert cut
+        count = "1 translation was" if len(cut) == 1 else f"{len(cut)} translations were"
+        assert outcome.errors.splitlines() == [
+            f"bothends: warning: <stdin>, line {number}: the translation reached its maximum "
+            "length, and was cut there"
+            for number in cut
+        ] + [f"bothends: warning: {count} cut at the maximum length"]
+
+    def test_an_error_where_strict(self, translate: Command) -> None:
+        outcome = translate("--max-length=1", "--strict", text=b"da du ga\n")
+        assert outcome == Outcome(
+            1,
+            "",
+            "bothends: error: <stdin>, line 1: the translation reached its maximum length; see "
+            "--max-length\n",
+        )
+
+    def test_a_thousand_warnings_are_a_few(self, translate: Command) -> None:
+        text = "\n".join(f"da du ga {line}" for line in sentences(60, seed=3)).encode()
+        errors = translate("--max-length=1", text=text).errors.splitlines()
+        assert len(errors) == 22
+        assert errors[-2] == (
+            "bothends: warning: more unfinished lines follow, which are only counted"
+        )
+
+
+class TestShortTranslations:
+    def test_are_marked_and_counted(self, translate: Command, tmp_path: Path) -> None:
+        directory = tmp_path / "model"
+        shutil.copytree(tiny_model(), directory)
+        lengths = LengthStatistics(mean=0.0, spread=0.3, longest_source=500)
+        description = read_description(directory).model_copy(update={"lengths": lengths})
+        write_description(directory, description)
+        text = b"ba bo da du ga gi ka ki la lo ma mu\nba bo\n"
+        options = ("--model", directory, "--max-length=3")
+        records = [json.loads(line) for line in translate(*options, "--json", text=text).lines]
+        assert [record["short"] for record in records] == [True, False]
+        last = translate(*options, text=text).errors.splitlines()[-1]
+        assert last == (
+            "bothends: warning: 1 translation is much shorter than its source, and may lack a "
+            "part; --json marks them as short"
+        )
+
+
+class TestOutputFiles:
+    def test_one_file_for_all(self, translate: Command, tmp_path: Path) -> None:
+        first, second = tmp_path / "first", tmp_path / "second"
+        first.write_bytes(b"ba bo\n\n")
+        second.write_bytes(b"da\n")
+        output = tmp_path / "output"
+        outcome = translate(first, second, "--output", output)
+        assert outcome == Outcome(0, "", "")
+        assert output.read_text().splitlines() == translate(first, second).lines
+
+    def test_one_file_for_each_empty_ones_too(self, translate: Command, tmp_path: Path) -> None:
+        text = {"a.txt": b"ba bo\nda\n", "b.txt": b"", "c.txt": b"du", "d.txt": b""}
+        for name, content in text.items():
+            (tmp_path / name).write_bytes(content)
+        (tmp_path / "to").mkdir()
+        outcome = translate(tmp_path / "*.txt", "-o", tmp_path / "to")
+        assert outcome == Outcome(0, "", "")
+        for name, content in text.items():
+            assert (tmp_path / "to" / name).read_text() == translate(text=content).output
+        named = [argument for name in "xyzu" for argument in ("--output", tmp_path / name)]
+        assert translate(*(tmp_path / name for name in text), *named).status == 0
+        assert (tmp_path / "z").read_text() == translate(text=b"du").output
+
+    def test_an_input_is_not_replaced(self, translate: Command, tmp_path: Path) -> None:
+        path = tmp_path / "text"
+        path.write_bytes(b"ba bo\n")
+        for output in (path, tmp_path / "." / "text", tmp_path):
+            outcome = translate(path, "--output", output)
+            assert outcome.status == 1
+            assert "would replace what is read from it" in outcome.errors
+        assert path.read_bytes() == b"ba bo\n"
+
+    def test_whole_or_not_at_all(self, translate: Command, tmp_path: Path) -> None:
+        path, output = tmp_path / "text", tmp_path / "output"
+        path.write_bytes(b"ba\nb\xffo\n")
+        output.write_text("before")
+        assert translate(path, "--output", output).status == 1
+        assert output.read_text() == "before"
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["output", "text"]
 
 
 class TestErrors:
@@ -215,9 +372,20 @@ class TestErrors:
             (["--precision=int8"], 1, "--precision int8`"),
             (["--precision=int4"], 2, "int4"),
             (["--beam=0"], 2, "--beam"),
-            (["--n-best=9"], 2, "n_best"),
+            (["--n-best=9"], 2, "error: --n-best must not exceed the beam: 9 hypotheses"),
             (["--threads=0"], 2, "--threads"),
-            (["--min-length=9", "--max-length=3"], 2, "min_length"),
+            (
+                ["--min-length=9", "--max-length=3"],
+                2,
+                "--min-length 9 is greater than --max-length",
+            ),
+            (["--min-length=100000"], 2, "error: --min-length 100000: at most 2048; every"),
+            (["--beam=300"], 2, "error: --beam 300: at most 256"),
+            (["--format=srt", "--json"], 2, "--format srt: is written as text, without --n-best"),
+            (["no-*.such"], 1, "no-*.such: no file matches"),
+            (["--output=no/x"], 1, "--output no/x: no is no directory to write to"),
+            (["--output=x", "--output=y"], 2, "--output is given 2 times for 0 files"),
+            (["--output=."], 2, "--output .: is a directory, but no input has a name"),
             (["--invalid=ignore"], 2, "--invalid"),
             (["--beams=3"], 2, "--beam"),
         ],
@@ -238,6 +406,36 @@ class TestErrors:
         assert outcome.errors.count("\n") == 1
         assert message in outcome.errors
 
+    def test_a_line_without_an_end(self, tmp_path: Path) -> None:
+        """As of `yes | tr -d '\\n'`: refused after a megabyte, in memory of that order."""
+        program = (
+            "import resource, sys; from bothends.cli import run;"
+            "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
+            "status = run(['translate', '--model', sys.argv[1]]);"
+            "grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before;"
+            "sys.exit(99 if grown > 400_000 else status)"
+        )
+        endless = subprocess.Popen(
+            [sys.executable, "-c", "while True: print('ba ' * 10_000, end='')"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(tiny_model())],
+            stdin=endless.stdout,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        endless.kill()
+        endless.wait()
+        assert (done.returncode, done.stderr) == (
+            1,
+            "bothends: error: <stdin>, line 1: longer than 1,048,576 bytes, which is no line of "
+            "text; break it into lines\n",
+        )
+
     def test_a_model_without_graphs(self, translate: Command, tmp_path: Path) -> None:
         directory = tmp_path / "model"
         shutil.copytree(tiny_model(precision=None), directory)
@@ -250,7 +448,7 @@ def test_every_option_is_one_of_the_command_and_of_the_library() -> None:
     """Their defaults are declared once, so only names can go astray."""
     options = {field.name for field in fields(TranslationOptions)}
     here = inspect.signature(translate_command).parameters
-    assert options - here.keys() == {"normalisation"}  # not an option of the command
+    assert options - here.keys() == {"normalisation", "split_sentences"}  # --format is the latter
     assert OptionFields.__annotations__.keys() == options  # what type checkers are told
 
 
@@ -293,6 +491,35 @@ class TestProcess:
         *translations, summary = shown.decode().splitlines()
         assert translations == expected(lines)
         assert summary.startswith("3 lines, ")
+
+    def test_progress_on_a_terminal(
+        self, tmp_path: Path, expected: Callable[[list[str]], list[str]]
+    ) -> None:
+        """A bar with the total of the file, where stderr is a terminal and stdout is not."""
+        lines = sentences(300, seed=23)
+        path = tmp_path / "text"
+        path.write_text("\n".join(lines))
+        terminal, program = pty.openpty()
+        command = [sys.executable, "-m", "bothends", "translate", "--model", str(tiny_model())]
+        with open(path) as source, open(tmp_path / "out", "wb") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=source,
+                stdout=output,
+                stderr=program,
+                env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+            )
+        os.close(program)
+        shown = b""
+        with suppress(OSError):
+            while piece := os.read(terminal, 4096):
+                shown += piece
+        os.close(terminal)
+        assert process.wait() == 0
+        assert (tmp_path / "out").read_text().splitlines() == expected(lines)
+        text = shown.decode()
+        assert "/300" in text
+        assert re.search(r"\r?\n?300 lines, [\d.,]+ a second", text)
 
     def test_a_reader_that_leaves(self, tmp_path: Path) -> None:
         """As in `bothends translate FILE | head -1`, in the middle of the work."""

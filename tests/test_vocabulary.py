@@ -81,7 +81,7 @@ def test_nothing_in_nothing_out(vocabulary: Vocabulary) -> None:
 
 # Characters of UTF-8 text, but those that SentencePiece takes for a space and line breaks.
 _ONE_LINE = st.characters(
-    codec="utf-8", exclude_characters="\u2581\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029\0"
+    codec="utf-8", exclude_characters="\ufffd\u2581\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029\0"
 )
 
 
@@ -105,6 +105,15 @@ def test_bytes_that_spell_a_line_break_do_not_break_the_line(vocabulary: Vocabul
     newline.append(4 + ord("\n"))
     assert vocabulary.pieces(newline)[1] == "<0x0A>"
     assert "\n" not in vocabulary.decode([newline])[0]
+
+
+@given(data=st.binary(max_size=12))
+def test_incomplete_characters_are_left_out(vocabulary: Vocabulary, data: bytes) -> None:
+    """Byte tokens in any order: whole characters stay, and U+FFFD never comes out."""
+    names = [f"<0x{byte:02X}>" for byte in data]
+    tokens = [vocabulary._processor.piece_to_id(name) for name in names]
+    (text,) = vocabulary.decode([tokens])
+    assert "\ufffd" not in text
 
 
 def test_letters_typed_in_two_ways_are_the_same_tokens(vocabulary: Vocabulary) -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from threading import Lock
 
 #: Seconds between two plain lines: a log of a day's job stays readable.
 INTERVAL = 30.0
@@ -48,8 +49,9 @@ def _bar(job: str, unit: str, total: int | None) -> Iterator[Advance]:
 
     class SpeedColumn(ProgressColumn):
         def render(self, task: Task) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text(_speed(speed) if speed else "")
+            # Over the whole time: a burst of results is no speed.
+            elapsed = task.elapsed
+            return Text(_speed(task.completed / elapsed) if elapsed and task.completed else "")
 
     with Progress(
         TextColumn("{task.description}"),
@@ -69,12 +71,15 @@ def _bar(job: str, unit: str, total: int | None) -> Iterator[Advance]:
 def _lines(job: str, unit: str, total: int | None) -> Advance:
     started = printed = time.monotonic()
     done = 0
+    lock = Lock()  # several workers may be done at once
 
     def advance(units: int) -> None:
         nonlocal done, printed
-        done += units
-        now = time.monotonic()
-        if now - printed >= INTERVAL:
+        with lock:
+            done += units
+            now = time.monotonic()
+            if now - printed < INTERVAL:
+                return
             printed = now
             share = f" of {total:,} ({done / total:.0%})" if total else ""
             speed = done / (now - started)

@@ -89,6 +89,8 @@ def first_problem(error: ValidationError) -> str:
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "too_short":  # pydantic tells how it came to know
+        message = f"expected at least {problem['ctx']['min_length']}"
     return f"{where}: {message}" if where else message
 
 

@@ -8,7 +8,7 @@ meanwhile. Nothing here knows what an item is: `Workers.stream` is given a `Job`
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +26,8 @@ Item_contra = TypeVar("Item_contra", contravariant=True)
 #: four times the one before it, for batches with little padding.
 FIRST_WINDOW = 32
 LARGEST_WINDOW = 2048
+#: And characters of one: 2,048 lines of 2,048 characters each.
+HEAVIEST_WINDOW = 1 << 22
 
 #: Windows under way. More would only hold more lines: workers wait for none of them.
 WINDOWS_AHEAD = 2
@@ -38,17 +40,12 @@ class Work(Generic[Task]):
     tasks: Sequence[Task]
     #: by which tasks are batched, e.g. in tokens
     sizes: Sequence[int]
-    #: for each item, the number of the task that answers it; None if nothing has to be done
-    task_of_item: Sequence[int | None]
+    #: for each item, the numbers of the tasks that answer it: none, one or several
+    tasks_of_item: Sequence[Sequence[int]]
 
 
 class Job(Protocol[Item_contra, Task, Result]):
     """How items become results: what `Workers` are given to do."""
-
-    @property
-    def nothing(self) -> Result:
-        """The result of an item that needs no task."""
-        ...
 
     def prepare(self, window: Sequence[Item_contra]) -> Work[Task]:
         """The tasks of a window."""
@@ -58,10 +55,14 @@ class Job(Protocol[Item_contra, Task, Result]):
         """The results of one batch. Called by several threads at once."""
         ...
 
+    def join(self, results: Sequence[Result]) -> Result:
+        """The result of an item from those of its tasks."""
+        ...
+
 
 @dataclass(frozen=True)
 class Place(Generic[Result]):
-    """Where an item's result will be found: in which batch, and where in it."""
+    """Where a task's result will be found: in which batch, and where in it."""
 
     batch: Future[list[Result]]
     index: int
@@ -70,29 +71,58 @@ class Place(Generic[Result]):
         """The result, as soon as its batch is done."""
         return self.batch.result()[self.index]
 
+    def cancel(self) -> None:
+        """Nobody will ask for it."""
+        self.batch.cancel()
+
+
+@dataclass(frozen=True)
+class JoinedPlaces(Generic[Result]):
+    """Where the results of all tasks of an item will be found."""
+
+    places: Sequence[Place[Result]]
+    join: Callable[[Sequence[Result]], Result]
+
+    def result(self) -> Result:
+        return self.join([place.result() for place in self.places])
+
+    def cancel(self) -> None:
+        for place in self.places:
+            place.cancel()
+
+
+AnyPlace = Place[Result] | JoinedPlaces[Result]
+
 
 def split_into_windows(
-    items: Iterable[Item | None], first: int = FIRST_WINDOW, largest: int = LARGEST_WINDOW
+    items: Iterable[Item | None],
+    first: int = FIRST_WINDOW,
+    largest: int = LARGEST_WINDOW,
+    weigh: Callable[[Item], int] | None = None,
 ) -> Iterator[list[Item]]:
     """Growing windows of the items, whose sizes depend on nothing but the items.
+
+    With `weigh`, e.g. the characters of a line, a window also ends where it has `HEAVIEST_WINDOW`
+    of them: a few huge items are as many as memory should hold.
 
     `None` among the items says that the input pauses, i.e. that asking for the next one may take
     long. It closes the window; an empty window then passes the message on.
     """
     window: list[Item] = []
-    size = min(first, largest)
+    size, weight = min(first, largest), 0
     try:
         for item in items:
             if item is None:
                 if window:
                     yield window
                 yield []
-                window = []
+                window, weight = [], 0
                 continue
             window.append(item)
-            if len(window) == size:
+            weight += 0 if weigh is None else weigh(item)
+            if len(window) == size or weight >= HEAVIEST_WINDOW:
                 yield window
-                window, size = [], min(4 * size, largest)
+                window, size, weight = [], min(4 * size, largest), 0
     except Exception:
         if window:  # what was read before reading failed
             yield window
@@ -141,7 +171,7 @@ def submit_in_batches(
 
 def in_order(
     windows: Iterable[Sequence[Item]],
-    submit: Callable[[Sequence[Item]], list[Place[Result]]],
+    submit: Callable[[Sequence[Item]], Sequence[AnyPlace[Result]]],
     ahead: int = WINDOWS_AHEAD,
 ) -> Generator[Result, None, None]:
     """Hand every window to `submit`, and yield the results in the order of the lines.
@@ -152,7 +182,7 @@ def in_order(
     (closes the iterator) leaves no work behind but the batches that are running.
     """
     source = iter(windows)
-    under_way: deque[list[Place[Result]]] = deque()
+    under_way: deque[Sequence[AnyPlace[Result]]] = deque()
     failure: BaseException | None = None
     reading = True
     try:
@@ -180,7 +210,7 @@ def in_order(
     finally:
         for window_places in under_way:
             for place in window_places:
-                place.batch.cancel()
+                place.cancel()
 
 
 class Workers:
@@ -197,10 +227,16 @@ class Workers:
         windows: Iterable[Sequence[Item]],
         job: Job[Item, Task, Result],
         batch_size: int,
+        advance: Callable[[int], None] | None = None,
     ) -> Generator[Result, None, None]:
-        """The results of all items, in order; a batch has tasks of at most `batch_size` in all."""
+        """The results of all items, in order; a batch has tasks of at most `batch_size` in all.
+
+        `advance` is called by the workers with the number of items that a batch answers, long
+        before the results of a window are handed over.
+        """
         self._check_open()
-        return in_order(windows, partial(self._submit_window, job, batch_size))
+        submit = partial(self._submit_window, job, batch_size, advance or _ignore)
+        return in_order(windows, submit)
 
     def submit(self, job: Job[Item, Task, Result], item: Item) -> Future[Result]:
         """The result of one item, sometime: preparing it is left to a worker as well."""
@@ -208,7 +244,8 @@ class Workers:
 
         def run() -> Result:
             work = job.prepare([item])
-            return job.run(work.tasks)[0] if work.tasks else job.nothing
+            results = job.run(work.tasks) if work.tasks else []
+            return job.join([results[number] for number in work.tasks_of_item[0]])
 
         return self._pool.submit(run)
 
@@ -218,22 +255,32 @@ class Workers:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _submit_window(
-        self, job: Job[Item, Task, Result], batch_size: int, window: Sequence[Item]
-    ) -> list[Place[Result]]:
+        self,
+        job: Job[Item, Task, Result],
+        batch_size: int,
+        advance: Callable[[int], None],
+        window: Sequence[Item],
+    ) -> Sequence[JoinedPlaces[Result]]:
         self._check_open()
         work = job.prepare(window)
+        # An item counts as answered with its first task, or at once if it has none.
+        items = Counter(numbers[0] for numbers in work.tasks_of_item if numbers)
+        advance(len(window) - items.total())
 
         def run(batch: list[int]) -> list[Result]:
-            return job.run([work.tasks[number] for number in batch])
+            results = job.run([work.tasks[number] for number in batch])
+            advance(sum(items[number] for number in batch))
+            return results
 
         places = submit_in_batches(self._pool, self.threads, work.sizes, batch_size, run)
-        nothing: Future[list[Result]] = Future()
-        if None in work.task_of_item:
-            nothing.set_result([job.nothing])
         return [
-            Place(nothing, 0) if number is None else places[number] for number in work.task_of_item
+            JoinedPlaces([places[number] for number in numbers], job.join)
+            for numbers in work.tasks_of_item
         ]
 
     def _check_open(self) -> None:
         if self._closed:
             raise UsageError("the translator is closed; load it again")
+
+
+def _ignore(items: int) -> None: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 
 
 @dataclass(frozen=True)
@@ -15,9 +16,35 @@ class Table:
     lines: tuple[tuple[str, ...], ...]
 
 
-def plain(table: Table) -> str:
-    """A table as aligned text, for files and pipes."""
+#: Characters of a line of plain text.
+WIDTH = 100
+
+
+def plain(table: Table, width: int = WIDTH) -> str:
+    """A table as aligned text, for files and pipes.
+
+    Columns that do not fit into `width` go on below, beside the first column once more.
+    """
     widths = [max(map(len, column)) for column in zip(table.headings, *table.lines, strict=True)]
+    groups: list[list[int]] = [[]]
+    used = widths[0]
+    for number, needed in enumerate(widths[1:], start=1):
+        if groups[-1] and used + 2 + needed > width:
+            groups.append([])
+            used = widths[0]
+        groups[-1].append(number)
+        used += 2 + needed
+    parts = []
+    for group in groups:
+        columns = [0, *group]
+        headings = tuple(table.headings[number] for number in columns)
+        lines = tuple(tuple(line[number] for number in columns) for line in table.lines)
+        parts.append(_aligned(headings, lines))
+    return "\n".join([table.title, "\n\n".join(parts)])
+
+
+def _aligned(headings: tuple[str, ...], lines: tuple[tuple[str, ...], ...]) -> str:
+    widths = [max(map(len, column)) for column in zip(headings, *lines, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
         first, *figures = (
@@ -27,7 +54,7 @@ def plain(table: Table) -> str:
         return "  ".join([first, *figures]).rstrip()
 
     rule = "  ".join("-" * width for width in widths)
-    return "\n".join([table.title, line(table.headings), rule, *map(line, table.lines)])
+    return "\n".join([line(headings), rule, *map(line, lines)])
 
 
 def print_tables(found: Sequence[Table], notes: Sequence[str]) -> None:
@@ -35,7 +62,8 @@ def print_tables(found: Sequence[Table], notes: Sequence[str]) -> None:
     import sys
 
     if not sys.stdout.isatty():
-        print("\n\n".join([*map(plain, found), "\n".join(notes)]))
+        wrapped = [fill(note, WIDTH, break_on_hyphens=False) for note in notes]
+        print("\n\n".join([*map(plain, found), "\n".join(wrapped)]))
         return
     from rich.console import Console
     from rich.table import Table as RichTable

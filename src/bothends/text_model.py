@@ -13,15 +13,21 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bothends.errors import BothendsError, UsageError
+from bothends.model.lengths import LengthStatistics
 from bothends.search.beam import Hypothesis
 from bothends.search.generator import Generator
 from bothends.search.scoring import ForcedScore
 from bothends.streaming import Work
+from bothends.text.clauses import cut_at_clauses
 from bothends.text.repeats import remove_repeated_words
+from bothends.text.sentences import Span, split_sentences
 from bothends.text.vocabulary import Vocabularies
 from bothends.translation import EMPTY, Translation, TranslationOptions
 
 Tokens = tuple[int, ...]
+
+#: Languages whose sentences follow each other without a space.
+WITHOUT_SPACES = frozenset({"ja", "zh", "th", "lo", "km", "my"})
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class TextModel:
     vocabularies: Vocabularies
     #: what each batch runs in, e.g. with a number of threads that is PyTorch's for its duration
     context: Callable[[], AbstractContextManager[None]] = nullcontext
+    #: of the text that the model learned from, if they are known
+    lengths: LengthStatistics | None = None
 
     def translate_from_draft(
         self, source: Tokens, draft: Sequence[int], options: TranslationOptions
@@ -84,6 +92,8 @@ class TextModel:
                     time=seconds,
                     source_tokens=source,
                     source_pieces=pieces,
+                    short=self.lengths is not None
+                    and self.lengths.is_short(len(source), len(hypothesis.tokens)),
                 )
                 for hypothesis in ranked
             )
@@ -116,22 +126,96 @@ class Translating:
     options: TranslationOptions
     #: that encode a large window
     threads: int = 1
-    nothing: Translation = EMPTY
+    source_language: str | None = None
+    target_language: str | None = None
 
     def prepare(self, window: Sequence[str]) -> Work[Tokens]:
-        encoded = self.model.vocabularies.source.encode(window, self.threads)
+        parts = [self._sentences(line) for line in window]
+        texts = [text for sentences in parts for text in sentences]
+        encoded = iter(self.model.vocabularies.source.encode(texts, self.threads))
         numbers: dict[Tokens, int] = {}  # lists and logs are full of equal lines
-        task_of_line = [
-            # A vocabulary may have nothing for a line, even if the line has characters.
-            numbers.setdefault(tuple(ids), len(numbers)) if line.strip() and ids else None
-            for line, ids in zip(window, encoded, strict=True)
+        tasks_of_line = [
+            [
+                numbers.setdefault(tuple(ids), len(numbers))
+                # A vocabulary may have nothing for a text, even if the text has characters.
+                for text, ids in zip(sentences, encoded, strict=False)
+                if text.strip() and ids
+            ]
+            for sentences in parts
         ]
         limit = self.options.max_source_length
         sizes = [min(len(source), limit) + 1 for source in numbers]
-        return Work(list(numbers), sizes, task_of_line)
+        return Work(list(numbers), sizes, tasks_of_line)
 
     def run(self, tasks: Sequence[Tokens]) -> list[Translation]:
         return self.model.translate(tasks, self.options)
+
+    def join(self, results: Sequence[Translation]) -> Translation:
+        if not results:
+            return EMPTY
+        return results[0] if len(results) == 1 else self._join(results)
+
+    def _join(self, results: Sequence[Translation]) -> Translation:
+        """The translation of a line from those of its sentences."""
+        # Of a rank that a sentence does not have, its best.
+        ranks = max(len(each.hypotheses) for each in results)
+        ranked = [
+            [each.hypotheses[rank if rank < len(each.hypotheses) else 0] for each in results]
+            for rank in range(ranks)
+        ]
+        best, *others = (
+            join_sentences(sentences, self.options, self.target_language) for sentences in ranked
+        )
+        return replace(best, next_best=tuple(others))
+
+    def _sentences(self, line: str) -> list[str]:
+        """The sentences of a line; one that is too long for the model is cut at its clauses."""
+        if not self.options.split_sentences:
+            return [line]
+        limit, lengths = self.options.max_source_length, self.model.lengths
+        if lengths is not None:
+            limit = min(limit, lengths.longest_source)
+        spans = [
+            part
+            for span in split_sentences(line, self.source_language)
+            for part in self._clauses(line, span, limit)
+        ]
+        return [line[start:end] for start, end in spans] if len(spans) > 1 else [line]
+
+    def _clauses(self, line: str, span: Span, limit: int) -> list[Span]:
+        def count(text: str) -> int:
+            return len(self.model.vocabularies.source.encode([text])[0])
+
+        # A token is at least a byte, so that most sentences need not be counted.
+        if len(line[span.start : span.end].encode("utf-8", "replace")) < limit:
+            return [span]
+        if count(line[span.start : span.end]) <= limit:
+            return [span]
+        return cut_at_clauses(line, span, count, limit)
+
+
+def join_sentences(
+    sentences: Sequence[Translation], options: TranslationOptions, language: str | None
+) -> Translation:
+    """One translation of several, in order: figures are sums, and the score is of all tokens."""
+    short = (language or "").split("-")[0].split("_")[0].lower()
+    logprob = sum(each.logprob for each in sentences)
+    length = sum(len(each.tokens) for each in sentences)
+    return Translation(
+        text=("" if short in WITHOUT_SPACES else " ").join(each.text for each in sentences),
+        score=options.score(logprob, length),
+        logprob=logprob,
+        tokens=tuple(token for each in sentences for token in each.tokens),
+        pieces=tuple(piece for each in sentences for piece in each.pieces),
+        steps=sum(each.steps for each in sentences),
+        finished=all(each.finished for each in sentences),
+        truncated=any(each.truncated for each in sentences),
+        time=sum(each.time for each in sentences),
+        source_tokens=tuple(token for each in sentences for token in each.source_tokens),
+        source_pieces=tuple(piece for each in sentences for piece in each.source_pieces),
+        sentences=sum(each.sentences for each in sentences),
+        short=any(each.short for each in sentences),
+    )
 
 
 class EncodedPair(NamedTuple):
@@ -158,10 +242,6 @@ class Scoring:
     max_length: int
     threads: int = 1
 
-    @property
-    def nothing(self) -> ForcedScore:
-        raise AssertionError("every pair has a score: an empty target has an end symbol")
-
     def prepare(self, window: Sequence[NumberedPair]) -> Work[EncodedPair]:
         vocabularies, size = self.model.vocabularies, self.model.vocabularies.target.size
         sources = vocabularies.source.encode([pair.source for pair in window], self.threads)
@@ -180,10 +260,14 @@ class Scoring:
                 raise UsageError(f"pair {pair.number}: a token is outside the vocabulary's {size}")
             tasks.append(EncodedPair(source, target))
         sizes = [max(len(task.source), len(task.target)) + 1 for task in tasks]
-        return Work(tasks, sizes, range(len(tasks)))
+        return Work(tasks, sizes, [[number] for number in range(len(tasks))])
 
     def run(self, tasks: Sequence[EncodedPair]) -> list[ForcedScore]:
         return self.model.score(tasks)
+
+    def join(self, results: Sequence[ForcedScore]) -> ForcedScore:
+        (score,) = results
+        return score
 
 
 @contextmanager

@@ -34,11 +34,14 @@ class TranslationOptions(SearchOptions):
         deduplicate: Remove words and phrases that immediately repeat.
         max_source_length: Tokens of a line that are translated; the rest is cut off.
         batch_tokens: Source tokens of a batch, padding included.
+        split_sentences: Translate the sentences of a line one by one, and join them again. Models
+            are trained on one sentence a line; of several, they may translate only a part.
     """
 
     deduplicate: bool = False
     max_source_length: int = 512
     batch_tokens: int = BATCH_TOKENS
+    split_sentences: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,6 +70,7 @@ class OptionFields(TypedDict, total=False):
     deduplicate: bool
     max_source_length: int
     batch_tokens: int
+    split_sentences: bool
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,9 @@ class Translation:
         time: Seconds that its batch took.
         source_tokens: Ids of the whole line in the source vocabulary, without an end symbol.
         source_pieces: The same tokens as the vocabulary spells them.
+        sentences: Sentences that were translated one by one; 0 for an empty line.
+        short: True if it is much shorter than its source, by the lengths of the text that the model
+            learned from: it may lack a part. Always False if those are not known.
         next_best: The hypotheses after this one, if `n_best` asked for more.
     """
 
@@ -101,6 +108,8 @@ class Translation:
     time: float
     source_tokens: tuple[int, ...] = ()
     source_pieces: tuple[str, ...] = ()
+    sentences: int = 1
+    short: bool = False
     next_best: tuple[Translation, ...] = ()
     steps_saved: int = 0
 
@@ -121,4 +130,5 @@ EMPTY = Translation(
     finished=True,
     truncated=False,
     time=0.0,
+    sentences=0,
 )

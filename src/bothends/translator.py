@@ -77,7 +77,7 @@ class Translator:
         self.vocabularies = vocabularies
         self.threads = threads
         generator = Generator(engine, description.order, description.model.special)
-        self._model = TextModel(generator, vocabularies, context)
+        self._model = TextModel(generator, vocabularies, context, description.lengths)
         self._workers = Workers(threads)
 
     @classmethod
@@ -176,6 +176,8 @@ class Translator:
         self,
         lines: Iterable[str | None],
         options: TranslationOptions | None = None,
+        *,
+        advance: Callable[[int], None] | None = None,
         **changes: Unpack[OptionFields],
     ) -> Stream[Translation, None, None]:
         """Translate lines as they come, in memory that does not grow with their number.
@@ -183,10 +185,14 @@ class Translator:
         Reads ahead: at first a few dozen lines, later up to some thousand. Where the input may make
         the translator wait, let it yield `None` first: all lines read by then are translated and
         yielded before the next line is asked for. Who stops early should close the generator.
+
+        `advance` is called with a number of lines whenever a batch of them is done, by the thread
+        that did it: results come in the order of the lines and so in bursts, a progress bar need
+        not.
         """
         job = self._translating(options, changes)
-        windows = split_into_windows(_check_lines(_STREAM, lines, pauses=True))
-        return self._workers.stream(windows, job, job.options.batch_tokens)
+        windows = split_into_windows(_check_lines(_STREAM, lines, pauses=True), weigh=len)
+        return self._workers.stream(windows, job, job.options.batch_tokens, advance)
 
     def submit(
         self,
@@ -336,7 +342,13 @@ class Translator:
         return Filler(self._model.generator, self.vocabularies)
 
     def _translating(self, options: TranslationOptions | None, changes: Any) -> Translating:
-        return Translating(self._model, TranslationOptions.build(options, changes), self.threads)
+        return Translating(
+            self._model,
+            TranslationOptions.build(options, changes),
+            self.threads,
+            self.description.source_language,
+            self.description.target_language,
+        )
 
 
 @dataclass(frozen=True)

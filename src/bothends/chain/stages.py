@@ -76,8 +76,8 @@ def stages_of(chain: ChainRecipe, place: Path) -> list[CommandStage]:
     for stage in stages:
         if outputs.count(stage.output) > 1 or stage.output == chain.directory / RECORDS:
             raise UsageError(
-                f"{stage.output}: more than one part of the chain would write there; choose "
-                "another name for a student"
+                f"{stage.output}: more than one part of the chain would write there; rename one of "
+                f"students ({', '.join(chain.students)}), or change directory"
             )
     return stages
 
@@ -87,7 +87,10 @@ def _stages(chain: ChainRecipe, place: Path) -> Iterator[CommandStage]:
     teacher = _recipe(chain.teacher, place, {"run": str(directory / "teacher")})
     prepared = teacher.recipe.data.prepared[0].path
     if len(teacher.recipe.data.prepared) > 1:
-        raise UsageError(f"{place / chain.teacher.recipe}: a chain's teacher learns of one corpus")
+        raise UsageError(
+            f"{place / chain.teacher.recipe}: a chain's teacher learns of one corpus; name one in "
+            "data.prepared, or set it in teacher.set"
+        )
     yield _prepare("prepare", directory, chain.corpus, prepared)
     yield from _train("teacher", chain, chain.teacher, teacher, ("prepare",))
     yield from _distill(chain, "distill", chain.corpus.source, DISTILLED)
@@ -204,17 +207,18 @@ def _train(
     """Train, average, export."""
     run = recipe.recipe.run
     assert run is not None  # `load_recipe` names one
+    key = name if name == "teacher" else f"students.{name}"  # where its settings are
     keep = recipe.recipe.checkpoints.keep
     if training.average > keep:
         raise UsageError(
-            f"{name}: average is {training.average}, but its training keeps {keep} checkpoints; "
-            "set checkpoints.keep"
+            f"{key}.average is {training.average}, but the training keeps {keep} checkpoints; "
+            f"lower {key}.average, or raise checkpoints.keep in {key}.set"
         )
     updates, every = recipe.recipe.training.updates, recipe.recipe.checkpoints.every
     if updates is not None and -(-updates // every) < training.average:
         raise UsageError(
-            f"{name}: average is {training.average}, but {updates} updates with a checkpoint every "
-            f"{every} give fewer; set checkpoints.every"
+            f"{key}.average is {training.average}, but {updates} updates with a checkpoint every "
+            f"{every} give fewer; lower {key}.average, or checkpoints.every in {key}.set"
         )
     averaged, exported = (chain.directory / f"{name}-{what}" for what in ("averaged", "exported"))
     settings = {

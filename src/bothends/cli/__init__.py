@@ -6,10 +6,13 @@ that `bothends --help` stays quick and no command loads PyTorch unless it trains
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -33,12 +36,16 @@ from bothends.cli.train import train
 from bothends.cli.translate import summarize, translate
 from bothends.cli.verify import verify
 from bothends.errors import BothendsError
+from bothends.translation import TranslationOptions
 
 # The base of all errors about the command line itself: an unknown option, a bad value. Newer Typers
 # carry a copy of click, older ones import it, so the class is asked for and not imported.
 _CommandLineError: type[Any] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
+
+#: Fields of options objects that commands have as options, with dashes.
+_OPTIONS = {field.name for field in fields(TranslationOptions)} | {"threads", "device"}
 
 app = typer.Typer(
     name="bothends",
@@ -92,7 +99,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         status = app(args=arguments or ["--help"], prog_name="bothends", standalone_mode=False)
         sys.stdout.flush()
     except BothendsError as error:
-        return _complain(str(error), error.exit_status)
+        return _complain(spell_options(str(error)), error.exit_status)
     except _CommandLineError as error:
         return _complain(error.format_message(), error.exit_code)
     except MemoryError as error:
@@ -104,6 +111,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.filename is None:
             _discard_output()
+            if error.errno == errno.EBADF:
+                return _complain("standard output is closed: nobody can read the result", 1)
         return _complain(f"{error.filename or 'output'}: {error.strerror or error}", 1)
     except SystemExit as leaving:
         # Typer does the same when it happens inside a command, and then exits with 1.
@@ -116,12 +125,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_closed_outputs() -> None:
-    """Where the process was started without an output (`2>&-`), nobody reads it.
+    """Where the process was started without an output (`>&-`), give it one.
 
-    Python has None in its place then, and prints to stdout what was meant for stderr.
+    Python has None in its place then, and prints to stdout what was meant for stderr. Whatever is
+    written to a closed stdout is lost, and an error; messages without a reader are not.
     """
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        # Only for reading: writing fails, as it would have.
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
@@ -130,6 +141,20 @@ def _discard_output() -> None:
     """Python complains once more when it closes a stdout that failed: let it close another."""
     with suppress(OSError):  # one that is no file needs none
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def spell_options(message: str) -> str:
+    """A message in the words of the command line: `--n-best` for `n_best`."""
+    names = "|".join(sorted(_OPTIONS, key=len, reverse=True))
+    # Errors about options begin with one; in others, such a word may be a key of a recipe.
+    if not re.match(rf"(?:{names}) (?:must|\d)", message):
+        return message
+    message = f"--{message}"
+    return re.sub(
+        rf"^--(?:{names})|(?<![\w./-])(?:\w+_\w+)(?![\w./-])",
+        lambda match: f"--{match[0].removeprefix('--').replace('_', '-')}",
+        message,
+    )
 
 
 def _complain(message: str, status: int) -> int:

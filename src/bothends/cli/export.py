@@ -47,10 +47,12 @@ def export(
         ) from None
     from bothends.engines.export import export_model
     from bothends.evaluation.precision import Sample, report_int8
+    from bothends.model.bundled import find_trainable
     from bothends.model.directory import DECODER, ENCODER
 
     # Before anything is written: a sample that cannot be read leaves no half of an export.
     read = None if sample is None else Sample.read(sample, reference)
+    directory = find_trainable(directory)
     output = directory if output is None else output
     export_model(directory, precision, output)
     for file in (ENCODER, DECODER):

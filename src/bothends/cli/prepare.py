@@ -112,7 +112,7 @@ def prepare(
             train=TextFiles(tuple(source), tuple(target)),
             valid=valid,
             output=output,
-            vocabulary=vocabulary
+            vocabulary=_vocabulary(vocabulary)
             or VocabularyOptions(
                 size=_DEFAULT_SIZE if vocabulary_size is None else vocabulary_size,
                 exact=vocabulary_size is not None,
@@ -164,3 +164,11 @@ def _print_report(manifest: CorpusManifest, output: Path) -> None:
             origin += "; the text has no more"
     print(f"vocabulary: {sizes}, {origin}")
     print(f"written to {output}")
+
+
+def _vocabulary(given: Path | None) -> Path | None:
+    """A vocabulary's path, or the directory of a bundled model that has one."""
+    from bothends.model.bundled import boxed_models, find_model
+
+    bundled = given is not None and str(given) in boxed_models()
+    return find_model(given) if bundled else given

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from contextlib import closing, nullcontext
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -26,18 +26,37 @@ from bothends.cli.options import (
     PrecisionOption,
     ThreadsOption,
 )
-from bothends.errors import BothendsError, UsageError, warn
+from bothends.cli.outputs import check_writable
+from bothends.errors import UsageError
 
 if TYPE_CHECKING:
-    from bothends.translation import Translation
+    from bothends.progress import Advance
+    from bothends.text.lines import LineReader
 
 
 def translate(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE", help="Text, one sentence per line; stdin if none."),
+        typer.Argument(metavar="FILE", help="Text, line by line; stdin if none."),
     ] = None,
     model: ModelOption = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where translations go; again for each FILE, or a directory for all.",
+        ),
+    ] = None,
+    format_: Annotated[
+        Literal["lines", "text", "markdown", "html", "srt"] | None,
+        typer.Option(
+            "--format",
+            help="lines: one sentence each, as it is; or documents. Else lines, split into "
+            "sentences where they hold several.",
+        ),
+    ] = None,
     beam: BeamOption = DEFAULTS.beam,
     length_penalty: LengthPenaltyOption = DEFAULTS.length_penalty,
     n_best: Annotated[
@@ -63,21 +82,33 @@ def translate(
     device: DeviceOption = None,
     invalid: InvalidOption = "error",
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at an over-long line instead of cutting it.")
+        bool, typer.Option("--strict", help="Stop at a line or translation that would be cut.")
     ] = False,
-    report: Annotated[
-        bool, typer.Option("--progress", help="Report lines and speed on stderr.")
-    ] = False,
+    progress: Annotated[
+        bool | None,
+        typer.Option(help="Report lines and speed on stderr; by default on a terminal."),
+    ] = None,
 ) -> None:
     """Translate text, line by line.
 
     Line N of the output belongs to line N of the input.
     """
-    from bothends.progress import progress
     from bothends.text.lines import LineReader
+    from bothends.translate_files import (
+        LineFormat,
+        OutputFiles,
+        StandardOutput,
+        choose_outputs,
+        expand_globs,
+        translate_documents,
+        translate_files,
+    )
     from bothends.translation import TranslationOptions
     from bothends.translator import LoadOptions
 
+    inputs = expand_globs(files or [])
+    outputs = choose_outputs(inputs, output) if output else []
+    check_writable({"--output": outputs}, inputs)
     options = TranslationOptions(
         beam=beam,
         length_penalty=length_penalty,
@@ -88,77 +119,58 @@ def translate(
         deduplicate=deduplicate,
         batch_tokens=batch_tokens,
     )
-    reader = LineReader(files or [], invalid)
-    translator = LoadOptions(engine, precision, threads, device).load(model)
+    is_document = format_ is not None and format_ != "lines"
+    if is_document and (n_best > 1 or scores or json_):
+        raise UsageError(
+            f"--format {format_}: is written as text, without --n-best, --scores, --json"
+        )
+    reader = LineReader(inputs, invalid)
     begin = time.monotonic()
-    output = sys.stdout.buffer  # bytes: text is UTF-8 in and out, whatever the locale
-    bar = report and not sys.stdout.isatty()  # where it would be drawn into the translations
-    count = overlong = 0
+    count, advance = 0, None
     with (
-        closing(translator.stream(reader, options)) as translations,
-        progress("translate", "lines") if bar else nullcontext(_ignore) as advance,
+        LoadOptions(engine, precision, threads, device).load(model) as translator,
+        ExitStack() as stack,
     ):
-        for count, translation in enumerate(translations, start=1):
-            if translation.truncated:
-                complaint = f"{reader.where(count - 1)}: longer than {max_source_length} tokens"
-                if strict:
-                    raise BothendsError(f"{complaint}; see --max-source-length")
-                warn(f"{complaint}, the rest of it is not translated")
-                overlong += 1
-            if json_:
-                text = json.dumps(_record(translation), ensure_ascii=False) + "\n"
-            else:
-                text = _lines(translation, n_best, scores)
-            output.write(text.encode("utf-8", "replace"))
-            output.flush()  # somebody may be waiting for this very line
-            advance(1)
-    if overlong:
-        warn(f"{overlong:,} over-long {'line was' if overlong == 1 else 'lines were'} cut")
-    if report:
+        destination = OutputFiles(outputs, stack) if outputs else StandardOutput()
+        if format_ is not None and format_ != "lines":
+            translate_documents(translator, inputs, destination, format_, options, invalid)
+        else:
+            advance = _bar(reader, bool(outputs), progress, stack)
+            # A summary is of all sentences of a line.
+            translates = translator.description.task == "translation"
+            count = translate_files(
+                translator,
+                reader,
+                destination,
+                replace(options, split_sentences=translates and format_ is None),
+                LineFormat(n_best, scores, json_),
+                strict=strict,
+                warn_of_several=translates and format_ == "lines",
+                advance=advance,
+            )
+        if isinstance(destination, OutputFiles):
+            destination.finish()
+    if not is_document and (progress or advance is not None):
         seconds = time.monotonic() - begin
         print(f"{count:,} lines, {count / seconds:,.1f} a second", file=sys.stderr)
 
 
 @wraps(translate)
 def summarize(**options: Any) -> None:
-    """`translate` with a model of the user's: those in the box only translate."""
+    """`translate` with a model of the user's: the bundled ones only translate."""
     if options["model"] is None:
-        raise UsageError("no model in the box summarises: name one with --model DIR")
-    translate(**options)
+        raise UsageError("no bundled model summarises: name one with --model DIR")
+    translate(**{**options, "format_": options["format_"] or "lines"})
 
 
-def _lines(translation: Translation, n_best: int, scores: bool) -> str:
-    """`n_best` lines, empty ones where there are no more translations: output stays aligned."""
-    from bothends.translation import EMPTY
+def _bar(
+    reader: LineReader, into_files: bool, wanted: bool | None, stack: ExitStack
+) -> Advance | None:
+    """A progress bar, or lines of progress, unless it would be drawn into the translations."""
+    from bothends.progress import progress
 
-    best = list(translation.hypotheses)
-    best += [EMPTY] * (n_best - len(best))
-    return "".join(
-        f"{each.score:.6f}\t{each.text}\n" if scores else f"{each.text}\n" for each in best
-    )
-
-
-def _record(translation: Translation) -> dict[str, Any]:
-    """The fields by their names; `hypotheses`, the n best, only if there are several."""
-    record = {name: getattr(translation, name) for name in _FIELDS}
-    if translation.next_best:
-        record["hypotheses"] = [
-            {name: getattr(each, name) for name in _FIELDS} for each in translation.hypotheses
-        ]
-    return record
-
-
-_FIELDS = (
-    "text",
-    "score",
-    "logprob",
-    "tokens",
-    "pieces",
-    "steps",
-    "finished",
-    "truncated",
-    "time",
-)
-
-
-def _ignore(lines: int) -> None: ...
+    if wanted is None:
+        wanted = sys.stderr.isatty() and not sys.stdin.isatty()
+    if not wanted or (sys.stdout.isatty() and not into_files):
+        return None
+    return stack.enter_context(progress("translate", "lines", reader.total()))

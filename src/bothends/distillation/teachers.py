@@ -93,6 +93,7 @@ class ModelTeacher:
         """SHA-256 of all that a translation depends on; not of where the weights come from."""
         description = read_description(self.directory).model_dump(mode="json")
         del description["provenance"]
+        description.pop("lengths", None)  # which judge a translation and do not change it
         digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
         network = (WEIGHTS,) if self.engine == "torch" else (ENCODER, DECODER)
         for name in (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *network):

@@ -38,3 +38,13 @@ def find_model(model: Path | str | None = None) -> Path:
             f"({', '.join(boxed_models()) or 'which is empty'})"
         )
     return Path(model)
+
+
+def find_trainable(model: Path | str) -> Path:
+    """The directory of a model whose weights are wanted, which bundled ones do not have."""
+    if str(model) in boxed_models() and not Path(model).is_dir():
+        raise BothendsError(
+            f"{model}: a bundled model can only translate, its weights are not in the package; "
+            "name a model directory of yours"
+        )
+    return Path(model)

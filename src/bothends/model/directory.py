@@ -17,12 +17,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, field_serializer, field_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_serializer,
+)
 
 from bothends.digests import check_content, record_digests
 from bothends.errors import BothendsError, UsageError
 from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
+from bothends.model.lengths import LengthStatistics
 from bothends.order import GenerationOrder
 from bothends.records import (
     LARGEST_JSON,
@@ -52,6 +60,8 @@ class Description(Strict):
     task: str = "translation"
     source_language: str | None = None
     target_language: str | None = None
+    #: of the text that the model learned from
+    lengths: LengthStatistics | None = None
     #: where the weights come from: data, recipe, commit, parents
     provenance: dict[str, Any] = Field(default_factory=dict)
 
@@ -68,6 +78,14 @@ class Description(Strict):
     @field_serializer("order")
     def _print_order(self, order: GenerationOrder) -> str:
         return str(order)
+
+    @model_serializer(mode="wrap")
+    def _leave_out_unknown_lengths(self, serialise: SerializerFunctionWrapHandler) -> Any:
+        """So that a model without them is described as it always was."""
+        content = serialise(self)
+        if content.get("lengths") is None:
+            content.pop("lengths", None)
+        return content
 
 
 def read_description(directory: Path) -> Description:

@@ -14,6 +14,8 @@ NORMALISATIONS = ("google", "mean")
 #: memory grows with the square of the beam and with the length: 0.4 GB here for a sentence of 16
 #: tokens and a small model, and as much for every other sentence of the batch.
 MAX_BEAM = 256
+#: Tokens that a target can be forced to have: some tens of seconds for a sentence.
+LONGEST_MINIMUM = 2048
 
 
 def check_whole_number(name: str, value: object, least: int) -> None:
@@ -43,6 +45,11 @@ class SearchOptions:
             check_whole_number(name, getattr(self, name), least)
         if self.max_length is not None:
             check_whole_number("max_length", self.max_length, 1)
+        if self.min_length > LONGEST_MINIMUM:
+            raise UsageError(
+                f"min_length {self.min_length}: at most {LONGEST_MINIMUM}; every target would have "
+                "to be as long, and the time that takes grows with the square"
+            )
         if self.beam > MAX_BEAM:
             raise UsageError(f"beam {self.beam}: at most {MAX_BEAM}, or memory would run out")
         if self.n_best > self.beam:

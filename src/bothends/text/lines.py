@@ -3,13 +3,17 @@
 A line ends at a line feed and nowhere else: U+2028, form feeds and the like are characters of the
 text, so that line 7 here is line 7 for `sed` and `paste`. A carriage return before the line feed
 belongs to the line's end, and a byte order mark is no text. Files may be compressed with gzip.
+
+A line has at most `MAX_LINE` bytes: a longer one is no line of text, and may have no end.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import os
 import select
+import stat
 import sys
 import zlib
 from bisect import bisect_right
@@ -25,7 +29,12 @@ Invalid = Literal["error", "replace"]
 #: What one read asks for: as much as a pipe holds on Linux.
 _CHUNK = 1 << 16
 
-_STANDARD_INPUT = Path("-")
+#: Bytes of a line. A novel in one line would pass.
+MAX_LINE = 1 << 20
+#: Bytes of a document, which is held in memory.
+MAX_TEXT = 64 << 20
+
+STANDARD_INPUT = Path("-")
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -38,13 +47,13 @@ class LineReader:
     """
 
     def __init__(self, paths: Sequence[Path] = (), invalid: Invalid = "error") -> None:
-        self._paths = list(paths) or [_STANDARD_INPUT]
+        self._paths = list(paths) or [STANDARD_INPUT]
         self._invalid = invalid
         #: for each file opened so far, the number of lines before it
         self._starts: list[int] = []
         for path in self._paths:
             # Said now, and not after hours of translating the files before it.
-            if path != _STANDARD_INPUT and not path.exists():
+            if path != STANDARD_INPUT and not path.exists():
                 raise BothendsError(f"{path}: no such file")
 
     def __iter__(self) -> Iterator[str | None]:
@@ -56,13 +65,27 @@ class LineReader:
                     for line in _lines(file):
                         yield None if line is None else self._decode(line, count)
                         count += line is not None
+            except _EndlessLineError:
+                raise BothendsError(
+                    f"{self.where(count)}: longer than {MAX_LINE:,} bytes, which is no line of "
+                    "text; break it into lines"
+                ) from None
             except UNREADABLE as error:
                 raise unreadable(_name(path), error) from None
 
     def where(self, index: int) -> str:
         """File and number of the line with this index, counted from 0 over all files."""
-        file = bisect_right(self._starts, index) - 1
+        file = self.file_of(index)
         return f"{_name(self._paths[file])}, line {index - self._starts[file] + 1}"
+
+    def file_of(self, index: int) -> int:
+        """The number of the file that holds the line with this index, which has been read."""
+        return bisect_right(self._starts, index) - 1
+
+    def total(self) -> int | None:
+        """Lines of all files, counted beforehand; None if one of them is compressed or a pipe."""
+        counts = [_count_lines(path) for path in self._paths]
+        return None if None in counts else sum(count or 0 for count in counts)
 
     def _decode(self, line: bytes, index: int) -> str:
         line = line.removesuffix(b"\r")
@@ -74,6 +97,29 @@ class LineReader:
                 f"{self.where(index)}: not valid UTF-8 (byte 0x{line[error.start]:02x} after "
                 f"{error.start} others); convert the text, or use --invalid replace"
             ) from None
+
+
+def read_text(path: Path, invalid: Invalid = "error") -> str:
+    """A whole text, line breaks as they are; for documents, of at most `MAX_TEXT` bytes."""
+    try:
+        with _open(path) as file:
+            content = file.read(MAX_TEXT + 1)
+    except UNREADABLE as error:
+        raise unreadable(_name(path), error) from None
+    if len(content) > MAX_TEXT:
+        raise BothendsError(f"{_name(path)}: larger than {MAX_TEXT:,} bytes; translate it in parts")
+    try:
+        return content.decode("utf-8", "replace" if invalid == "replace" else "strict")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BothendsError(
+            f"{_name(path)}, line {line}: not valid UTF-8 (byte 0x{content[error.start]:02x}); "
+            "convert the text, or use --invalid replace"
+        ) from None
+
+
+class _EndlessLineError(Exception):
+    """A line is longer than `MAX_LINE`."""
 
 
 #: What reading a file may raise.
@@ -101,12 +147,38 @@ def unreadable(name: str, error: Exception) -> BothendsError:
     return BothendsError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
+def _count_lines(path: Path) -> int | None:
+    """Lines of a plain file that can be read twice; None if it is another, or unreadable."""
+    try:
+        if path == STANDARD_INPUT:
+            descriptor = os.dup(sys.stdin.fileno())
+            position = os.lseek(descriptor, 0, os.SEEK_CUR)
+        else:
+            descriptor, position = os.open(path, os.O_RDONLY), 0
+    except (OSError, ValueError, AttributeError):  # no file, or none that can be measured
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        count, last = 0, b"\n"
+        while chunk := os.pread(descriptor, 1 << 20, position):
+            if not count and chunk.startswith(b"\x1f\x8b"):
+                return None
+            count += chunk.count(b"\n")
+            position, last = position + len(chunk), chunk[-1:]
+        return count + (last != b"\n")
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
 def _name(path: Path) -> str:
-    return "<stdin>" if path == _STANDARD_INPUT else str(path)
+    return "<stdin>" if path == STANDARD_INPUT else str(path)
 
 
 def _open(path: Path) -> AbstractContextManager[io.BufferedReader]:
-    if path != _STANDARD_INPUT:
+    if path != STANDARD_INPUT:
         return open_file(path)
     if sys.stdin is None:  # the process was started without one
         raise BothendsError("standard input is closed: name a file, or pipe some text in")
@@ -116,6 +188,7 @@ def _open(path: Path) -> AbstractContextManager[io.BufferedReader]:
 def _lines(file: io.BufferedReader) -> Iterator[bytes | None]:
     """The lines without their line feeds, and `None` before each read that would have to wait."""
     parts: list[bytes] = []  # of a line that has not ended yet
+    size = 0
     while True:
         if _must_wait(file):
             yield None
@@ -126,9 +199,12 @@ def _lines(file: io.BufferedReader) -> Iterator[bytes | None]:
             break
         first, *others = chunk.split(b"\n")
         parts.append(first)
+        size += len(first)
         for other in others:
             yield b"".join(parts)
-            parts = [other]
+            parts, size = [other], len(other)
+        if size > MAX_LINE:
+            raise _EndlessLineError
     if last := b"".join(parts):
         yield last
 

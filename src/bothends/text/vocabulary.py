@@ -122,7 +122,8 @@ class Vocabulary:
             return []
         ids = [[int(token) for token in sequence] for sequence in sequences]
         texts = self._processor.decode(ids, num_threads=1)
-        return [_LINE_BREAKS.sub(" ", text) for text in texts]
+        # SentencePiece writes U+FFFD for each byte of an incomplete character: it is left out.
+        return [_LINE_BREAKS.sub(" ", text).replace("\ufffd", "") for text in texts]
 
     def encode_inside(self, text: str) -> list[int]:
         """Ids of a text that goes on without a space before it: the rest of a word, a full stop."""

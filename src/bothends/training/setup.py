@@ -15,7 +15,9 @@ import torch
 from bothends import __version__
 from bothends.data.shards import MANIFEST, TRAIN, VALID, PreparedCorpus
 from bothends.errors import BothendsError
+from bothends.model.bundled import find_trainable
 from bothends.model.directory import Description
+from bothends.model.lengths import LengthStatistics
 from bothends.model.torch.checkpoint import save_model, transfer_weights
 from bothends.model.torch.transformer import Transformer
 from bothends.provenance import source_commit
@@ -59,6 +61,7 @@ class Setup:
             task=recipe.data.task,
             source_language=recipe.data.source_language,
             target_language=recipe.data.target_language,
+            lengths=_lengths(corpora),
             provenance=_provenance(recipe, corpora),
         )
         return cls(corpora, vocabularies, stream, description)
@@ -76,6 +79,7 @@ class Setup:
 
     def begin_with(self, init: Path, model: Transformer) -> str:
         """Give a new model the weights of a trained one where they fit; what was done, in words."""
+        init = find_trainable(init)
         _check_same_vocabulary(self.vocabularies, Vocabularies.load(init), init)
         transfer = transfer_weights(init, model)
         count = f"{len(transfer.taken)} of {len(model.state_dict())}"
@@ -101,6 +105,14 @@ def _check_same_vocabulary(ours: Vocabularies, theirs: Vocabularies, place: Path
             f"{place}: another vocabulary than that of the first corpus; prepare the corpora with "
             "the same one (bothends prepare --vocabulary)"
         )
+
+
+def _lengths(corpora: list[PreparedCorpus]) -> LengthStatistics | None:
+    pairs = [corpus.split(TRAIN) for corpus in corpora]
+    return LengthStatistics.of(
+        np.concatenate([each.source_lengths for each in pairs]),
+        np.concatenate([each.target_lengths for each in pairs]),
+    )
 
 
 def _provenance(recipe: Recipe, corpora: list[PreparedCorpus]) -> dict[str, Any]:

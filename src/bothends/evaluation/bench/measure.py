@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, product
 from time import perf_counter, process_time, sleep
 
+from bothends.errors import UsageError
 from bothends.evaluation.bench.machine import Bandwidth, step_bytes
 from bothends.evaluation.bench.systems import Outcome, Parts, System, Threads
 from bothends.evaluation.bench.workload import Workload
@@ -131,9 +132,8 @@ def measure(
     contestants: Sequence[Contestant], plan: Plan, tell: Callable[[str], None]
 ) -> Measurement:
     """Run the whole grid. `tell` is told how far it is."""
+    plan = replace(plan, batches=tuple(_possible_batches(contestants, plan.batches, tell)))
     cases = [case for contestant in contestants for case in _cases(contestant, plan)]
-    for case in cases:
-        case.contestant.workload.batches(case.batch)  # complains before the work, not after it
     tell(f"warming up: {len(contestants)} systems, {len(cases)} cases")
     for case in cases:
         choose_threads(case)
@@ -150,6 +150,25 @@ def measure(
         for case in turn_order(cases, shuffle):
             case.turns.append(take_turn(case))
     return measurement
+
+
+def _possible_batches(
+    contestants: Sequence[Contestant], batches: Sequence[int], tell: Callable[[str], None]
+) -> list[int]:
+    """The sizes of batches that every workload can fill; those that are left out are told."""
+    possible, problem = [], None
+    for batch in batches:
+        try:
+            for contestant in contestants:
+                contestant.workload.batches(batch)
+        except UsageError as error:
+            problem = error
+            tell(f"{error}: batch {batch} is left out")
+        else:
+            possible.append(batch)
+    if not possible and problem is not None:
+        raise problem
+    return possible
 
 
 def turn_order(cases: Sequence[Case], shuffle: Callable[[list[list[Case]]], None]) -> list[Case]:
