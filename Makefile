@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-quick test-slow format docs dist clean
+.PHONY: help demo test check test-quick test-slow native sanitize format docs dist clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -26,6 +26,22 @@ test-quick: $(VENV)/dev.stamp  ## all tests but the slow ones
 
 test-slow: $(VENV)/dev.stamp  ## the slow tests alone
 	$(BIN)/python -m pytest -m slow
+
+native: $(VENV)/dev.stamp  ## build the native engine again after a change of its C++
+	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
+
+# A copy of the sources with an extension of its own: the usual build stays as it is. Python itself does
+# not free everything at its end, so leaks are looked for by tests of memory instead.
+SANITIZED := build/sanitize
+sanitize: $(VENV)/dev.stamp  ## the native engine's tests under AddressSanitizer and UBSan
+	mkdir -p $(SANITIZED) && cp -r src $(SANITIZED)/
+	find $(SANITIZED)/src -name '_native*.so' -delete
+	BOTHENDS_SANITIZE=1 $(BIN)/python setup.py --quiet build_ext --parallel 2 \
+		--build-lib $(SANITIZED)/src --build-temp $(SANITIZED)/objects
+	PYTHONPATH=$(SANITIZED)/src ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+		LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+		$(BIN)/python -m pytest tests/test_native_kernels.py tests/test_native_search.py \
+		tests/test_native_engine.py tests/test_engines.py -k native
 
 format: $(VENV)/dev.stamp  ## rewrite the sources as `check` wants them
 	$(BIN)/ruff format .

@@ -1,8 +1,8 @@
 """Builds the native engine if there is a C++ compiler; everything else is in pyproject.toml.
 
 Without a compiler, or without pybind11, the installation succeeds and ONNX Runtime serves:
-`bothends --version` says which of the two it is. `BOTHENDS_SANITIZE=1` builds it with the address
-and undefined behaviour sanitizers, and `BOTHENDS_NATIVE=0` leaves it out.
+`bothends --version` says which of the two it is. `BOTHENDS_SANITIZE=1` builds the engine with the
+address and undefined behaviour sanitizers, and `BOTHENDS_NATIVE=0` leaves it out.
 """
 
 from __future__ import annotations
@@ -51,4 +51,7 @@ def extensions() -> list[Extension]:
     ]
 
 
-setup(ext_modules=extensions())
+setup(
+    ext_modules=extensions(),
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
+)

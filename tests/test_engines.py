@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import pytest
 import torch
 
 from bothends.engines.export import write_graphs
+from bothends.engines.native import instruction_sets
+from bothends.engines.native.engine import NativeEngine
 from bothends.engines.onnx.engine import OnnxEngine
 from bothends.engines.protocol import Engine, FloatArray, TopK
 from bothends.engines.quantisation import quantise_matrix
@@ -69,12 +72,21 @@ def make_onnx_int8(model: Transformer, directory: Path) -> OnnxEngine:
     return make_onnx(model, directory, "int8")
 
 
+def make_native(instruction_set: str, model: Transformer, directory: Path) -> NativeEngine:
+    make_onnx_int8(model, directory)
+    return NativeEngine.load(directory, instruction_set)
+
+
 ENGINES = [
     EngineCase("torch-float64", make_torch, 1e-10),
     # Seven digits, of which four layers and sums over the vocabulary cost two.
     EngineCase("onnx-float32", make_onnx, 1e-4),
     # Inputs of products are rounded to 1/127 of the largest of their row: up to 0.03 over 30 seeds.
     EngineCase("onnx-int8", make_onnx_int8, 0.08),
+    *(
+        EngineCase(f"native-{name}", partial(make_native, name), 0.08)
+        for name in instruction_sets()
+    ),
 ]
 
 
@@ -288,7 +300,7 @@ def test_more_slots_than_are_held_at_once_can_be_forced(
     random: np.random.Generator,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in ("torch", "onnx.engine"):
+    for module in ("torch", "onnx.engine", "native.engine"):
         monkeypatch.setattr(f"bothends.engines.{module}.FORCED_SLOTS", 5)
     test_forced_logprobs(GenerationOrder.parse("2x1"), engine_case, make_engine, make_model, random)
 

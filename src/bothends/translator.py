@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from bothends.engines.protocol import Engine
-from bothends.engines.registry import EngineName, Precision, load_engine
+from bothends.engines.registry import EngineName, Precision, default_engine, load_engine
 from bothends.errors import BothendsError, UsageError
 from bothends.filling import Filler, Filling, FillOptions, find_alternatives
 from bothends.model.bundled import find_model
@@ -62,6 +62,7 @@ class Translator:
         description: What the model's `config.json` says: order, architecture, languages.
         vocabularies: The source and the target vocabulary.
         threads: Batches that are translated at once.
+        engine_name: What runs the network: `native`, `onnx` or `torch`.
     """
 
     def __init__(
@@ -71,11 +72,13 @@ class Translator:
         vocabularies: Vocabularies,
         threads: int = 1,
         context: Callable[[], AbstractContextManager[None]] = nullcontext,
+        engine_name: str = "custom",
     ) -> None:
         """See `load`; this is for an engine of your own. Every batch runs inside `context()`."""
         self.description = description
         self.vocabularies = vocabularies
         self.threads = threads
+        self.engine_name = engine_name
         generator = Generator(engine, description.order, description.model.special)
         self._model = TextModel(generator, vocabularies, context, description.lengths)
         self._workers = Workers(threads)
@@ -87,7 +90,7 @@ class Translator:
         *,
         precision: Precision | None = None,
         threads: int | None = None,
-        engine: EngineName = "onnx",
+        engine: EngineName | None = None,
         device: str | None = None,
     ) -> Translator:
         """Load a model.
@@ -96,7 +99,8 @@ class Translator:
             directory: A model directory, or the name of a bundled model; the default model if None.
             precision: Insist that the model was exported with this precision.
             threads: Cores to use; by default all that the process may use.
-            engine: `"onnx"` is the runtime. `"torch"` needs PyTorch and the model's weights.
+            engine: `"native"` runs int8 models and is the default for them where it is built,
+                `"onnx"` every exported model. `"torch"` needs PyTorch and the model's weights.
             device: Where the torch engine computes, such as `"cuda"`; the CPU by default.
 
         Raises:
@@ -116,13 +120,16 @@ class Translator:
                 )
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be at least 1, but is {threads}")
+        engine = engine or default_engine(directory, precision)
         network = load_engine(engine, directory, precision, device)
         if engine == "torch":
             # PyTorch spreads a single batch over cores, or over a GPU.
             from bothends.engines.torch import limited_threads
 
-            return cls(network, description, vocabularies, 1, partial(limited_threads, threads))
-        return cls(network, description, vocabularies, threads or available_cores())
+            context = partial(limited_threads, threads)
+            return cls(network, description, vocabularies, 1, context, engine)
+        workers = threads or available_cores()
+        return cls(network, description, vocabularies, workers, engine_name=engine)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an iterable of str, too
@@ -355,7 +362,7 @@ class Translator:
 class LoadOptions:
     """How models are loaded where a command or a job loads several. See `Translator.load`."""
 
-    engine: EngineName = "onnx"
+    engine: EngineName | None = None
     precision: Precision | None = None
     threads: int | None = None
     device: str | None = None

@@ -75,7 +75,10 @@ app.command()(verify)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from bothends.engines.native import describe
+
         typer.echo(f"bothends {__version__}")
+        typer.echo(describe())
         raise typer.Exit
 
 

@@ -14,7 +14,7 @@ from bothends.cli.outputs import check_writable, write_json
 from bothends.errors import UsageError
 
 if TYPE_CHECKING:
-    from bothends.engines.registry import Precision
+    from bothends.engines.registry import EngineName, Precision
 
 
 def bench(
@@ -40,6 +40,10 @@ def bench(
     precision: Annotated[
         str, typer.Option(help="Of synthetic models and of peers; a model has its own.")
     ] = "int8",
+    engine: Annotated[
+        str | None,
+        typer.Option(help="native, onnx or native,onnx; else native for int8 if it is built."),
+    ] = None,
     source_length: Annotated[
         int, typer.Option(min=2, help="Tokens of a synthetic source, its end included.")
     ] = 25,
@@ -90,6 +94,7 @@ def bench(
         synthetic=tuple(map(Synthetic.parse, synthetic or [])),
         models=tuple(model or []),
         precisions=_precisions(precision),
+        engines=_engines(engine),
         peers=choose_peers(None if peers is None else [] if peers == "none" else peers.split(",")),
         largest_batch=max(plan.batches),
         source_length=source_length,
@@ -131,6 +136,14 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
     if not numbers or min(numbers) < 1:
         raise UsageError(f"{option} {text}: expected whole numbers from 1 on, such as 1,32")
     return numbers
+
+
+def _engines(text: str | None) -> tuple[EngineName, ...]:
+    known: dict[str, EngineName] = {"native": "native", "onnx": "onnx"}
+    words = dict.fromkeys(text.split(",") if text else [])
+    if not known.keys() >= words.keys():
+        raise UsageError(f"--engine {text}: expected native, onnx or native,onnx")
+    return tuple(known[word] for word in words)
 
 
 def _precisions(text: str) -> tuple[Precision, ...]:

@@ -112,7 +112,9 @@ def distill(
         raise UsageError(first_problem(error)) from None
     model = command = None
     if teacher is not None:
-        model = ModelTeacher(find_model(teacher), engine, beam, length_penalty, max_source_length)
+        model = ModelTeacher(
+            find_model(teacher), engine or "onnx", beam, length_penalty, max_source_length
+        )
     if teacher_command is not None:
         program = ProgramOptions.parse(
             teacher_command, command_timeout, command_window, command_restart

@@ -72,7 +72,7 @@ def evaluate(
     deduplicate: DeduplicateOption = DEFAULTS.deduplicate,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
-    engine: EngineOption = "onnx",
+    engine: EngineOption = None,
     device: DeviceOption = None,
     invalid: InvalidOption = "error",
     output: Annotated[

@@ -46,7 +46,7 @@ def fill(
         typer.Option(metavar="FILE", help="Draw how the gap of the best translation is filled."),
     ] = None,
     precision: PrecisionOption = None,
-    engine: EngineOption = "onnx",
+    engine: EngineOption = None,
 ) -> None:
     """Write what lies between a given beginning and end.
 

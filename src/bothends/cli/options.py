@@ -31,7 +31,10 @@ PrecisionOption = Annotated[
     Literal["float32", "int8"] | None,
     typer.Option(help="Insist that the model was exported with it."),
 ]
-EngineOption = Annotated[Literal["onnx", "torch"], typer.Option(help="What runs the network.")]
+EngineOption = Annotated[
+    Literal["native", "onnx", "torch"] | None,
+    typer.Option(help="What runs the network; else native for int8 if it is built, or onnx."),
+]
 DeviceOption = Annotated[
     str | None, typer.Option(help="Where the torch engine computes, e.g. cuda; else the CPU.")
 ]

@@ -41,7 +41,7 @@ def score(
     ] = DEFAULTS.batch_tokens,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
-    engine: EngineOption = "onnx",
+    engine: EngineOption = None,
     device: DeviceOption = None,
     invalid: InvalidOption = "error",
 ) -> None:

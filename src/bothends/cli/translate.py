@@ -78,7 +78,7 @@ def translate(
     ] = DEFAULTS.batch_tokens,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
-    engine: EngineOption = "onnx",
+    engine: EngineOption = None,
     device: DeviceOption = None,
     invalid: InvalidOption = "error",
     strict: Annotated[

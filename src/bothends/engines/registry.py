@@ -9,7 +9,7 @@ from bothends.engines.protocol import Engine
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.directory import DECODER, ENCODER, WEIGHTS
 
-EngineName = Literal["onnx", "torch"]
+EngineName = Literal["native", "onnx", "torch"]
 Precision = Literal["float32", "int8"]
 
 
@@ -21,8 +21,9 @@ def load_engine(
 ) -> Engine[Any]:
     """The engine called `name` for the model in `directory`.
 
-    `onnx` runs exported graphs, a batch on one core; `precision`, if given, must be theirs. `torch`
-    runs the weights on `device`, by default the CPU.
+    `native` runs exported int8 models in compiled code, and `onnx` runs exported graphs, both a
+    batch on one core; `precision`, if given, must be theirs. `torch` runs the weights on `device`,
+    by default the CPU.
     """
     for value, known in ((name, EngineName), (precision, Precision)):
         if value is not None and value not in get_args(known):
@@ -32,10 +33,35 @@ def load_engine(
         return _load_torch_engine(directory, precision, device or "cpu")
     if device not in (None, "cpu"):
         raise UsageError(f"the {name} engine runs on the CPU, not on {device}: use torch")
+    if name == "native":
+        return _load_native_engine(directory, precision)
     return _load_onnx_engine(directory, precision)
 
 
-def _load_onnx_engine(directory: Path, precision: Precision | None) -> Engine[Any]:
+def default_engine(directory: Path, precision: Precision | None = None) -> EngineName:
+    """`native` where it is built and the model was exported in int8, otherwise `onnx`."""
+    from bothends.engines.native import extension
+
+    compiled = extension()
+    if compiled is None or precision == "float32":
+        return "onnx"
+    try:
+        metadata = compiled.read_metadata(str(directory / DECODER))
+    except ValueError:  # missing or damaged: ONNX Runtime says what is wrong
+        return "onnx"
+    return "native" if metadata.get("precision") == "int8" else "onnx"
+
+
+def _load_native_engine(directory: Path, precision: Precision | None) -> Engine[Any]:
+    if precision not in (None, "int8"):
+        raise UsageError(f"the native engine computes in int8, not in {precision}: use onnx")
+    _check_exported(directory)
+    from bothends.engines.native.engine import NativeEngine
+
+    return NativeEngine.load(directory)
+
+
+def _check_exported(directory: Path) -> None:
     missing = [name for name in (ENCODER, DECODER) if not (directory / name).is_file()]
     if missing:
         hint = (
@@ -44,6 +70,10 @@ def _load_onnx_engine(directory: Path, precision: Precision | None) -> Engine[An
             else "the model is not complete"
         )
         raise BothendsError(f"{directory}: no {' and no '.join(missing)}; {hint}")
+
+
+def _load_onnx_engine(directory: Path, precision: Precision | None) -> Engine[Any]:
+    _check_exported(directory)
     from bothends.engines.onnx.engine import OnnxEngine
 
     engine = OnnxEngine.load(directory)

@@ -100,7 +100,7 @@ def _translate(plan: EvaluationPlan, sources: Sequence[str]) -> Iterator[System]
         with plan.loading.load(directory) as translator:
             translations = translate_all(translator, str(directory), sources, options)
         texts = [translation.text for translation in translations]
-        order, engine = translator.description.order, plan.loading.engine
+        order, engine = translator.description.order, translator.engine_name
         yield System(str(directory), f"{directory}: {order}, {engine}, {settings}", texts)
 
 

@@ -23,9 +23,14 @@ def is_built() -> bool:
     return extension() is not None
 
 
+def instruction_sets() -> list[str]:
+    """Names of the instruction sets that the engine can use here, slowest first."""
+    compiled = extension()
+    return [] if compiled is None else compiled.instruction_sets()
+
+
 def describe() -> str:
     """One line for `bothends --version`."""
-    compiled = extension()
-    if compiled is None:
+    if not is_built():
         return "native engine: not built (no C++ compiler at installation); ONNX Runtime serves"
-    return f"native engine: built, instruction sets {', '.join(compiled.instruction_sets())}"
+    return f"native engine: built, instruction sets {', '.join(instruction_sets())}"

@@ -13,6 +13,7 @@ from math import lcm
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bothends.digests import check_file
 from bothends.engines.native import extension
 from bothends.engines.onnx.metadata import check_metadata, check_same_export
 from bothends.engines.protocol import Finding, FloatArray, Searched, TopK
@@ -79,6 +80,15 @@ class NativeEngine:
     def step(self, state: Any, tokens: IntArray, block: Block, k: int) -> TopK:
         with _refusing_bad_arrays():
             return TopK(*state.step(tokens, block.positions, block.directions, block.mask, k))
+
+    def step_and_force(
+        self, state: Any, tokens: IntArray, block: Block, k: int, targets: IntArray
+    ) -> tuple[TopK, FloatArray]:
+        with _refusing_bad_arrays():
+            *best, forced = state.step_and_force(
+                tokens, block.positions, block.directions, block.mask, k, targets
+            )
+        return TopK(*best), forced
 
     def select(self, state: Any, rows: IntArray) -> Any:
         with _refusing_bad_arrays():
@@ -181,6 +191,7 @@ def _check_files(module: Any, paths: list[Path], description: Description) -> No
     """The files must be of one export, in int8, of the model that is described."""
     found: list[Mapping[str, str]] = []
     for path in paths:
+        check_file(path)
         try:
             found.append(module.read_metadata(str(path)))
         except ValueError as error:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from bothends.engines.onnx.engine import OnnxEngine
-from bothends.engines.registry import Precision
+from bothends.engines.registry import EngineName, Precision, default_engine
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.bench.measure import Contestant
 from bothends.evaluation.bench.peers import Peers, PeerSource, make_peers
@@ -65,6 +65,8 @@ class Wishes:
     largest_batch: int
     source_length: int
     target_length: int
+    #: empty: the default engine of each model
+    engines: tuple[EngineName, ...] = ()
     sentences: int | None = None
     source: Path | None = None
     reference: Path | None = None
@@ -105,10 +107,13 @@ def _synthetic(spec: Synthetic, wishes: Wishes, scratch: Path) -> Iterator[Conte
             directory = scratch / f"{spec.preset}-{directions}-{precision}"
             weights = _endless_weights(config, orders[0], wishes.seed)
             _write_model(directory, config, orders[0], weights, precision)
-            load = _loader(directory)
-            for order in orders:
-                label = Label(spec.preset, spec.preset, str(order), "onnx", precision)
-                yield Contestant(Bothends(label, order, config.special, load), workload, config)
+            for engine in wishes.engines or (default_engine(directory),):
+                if engine == "native" and precision != "int8":
+                    continue
+                load = _loader(directory, engine)
+                for order in orders:
+                    label = Label(spec.preset, spec.preset, str(order), engine, precision)
+                    yield Contestant(Bothends(label, order, config.special, load), workload, config)
     plain = _endless_weights(config, GenerationOrder(), wishes.seed)
     source = PeerSource(spec.preset, spec.preset, config, plain)
     for peer in make_peers(wishes.peers, source, wishes.precisions, scratch):
@@ -125,7 +130,6 @@ def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contest
     for directory, name in zip(directories, _short_names(directories), strict=True):
         description = read_description(directory)
         config, order = description.model, description.order
-        load = _loader(directory)
         workload: Workload
         if pairs is None or wishes.source is None:
             workload = _random_ids("random-ids", config, wishes, never_ends=False)
@@ -142,8 +146,10 @@ def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contest
                     f"{name}: {overlong:,} lines were longer than {OPTIONS.max_source_length} "
                     "tokens, the rest of them is not translated"
                 )
-        label = Label("models", name, str(order), "onnx", load(1).precision)
-        yield Contestant(Bothends(label, order, config.special, load), workload, config)
+        for engine in wishes.engines or (default_engine(directory),):
+            load = _loader(directory, engine)
+            label = Label("models", name, str(order), engine, load(1).precision)
+            yield Contestant(Bothends(label, order, config.special, load), workload, config)
         if peers_wait and order == GenerationOrder():
             peers_wait = False
             try:
@@ -191,8 +197,15 @@ def _write_model(
     write_graphs(directory, weights, config, order, precision)
 
 
-def _loader(directory: Path) -> Callable[[int], OnnxEngine]:
+def _loader(directory: Path, engine: EngineName) -> Callable[[int], Any]:
     """The engine of a directory by its number of threads, loaded once for each."""
+    if engine == "native":
+        from bothends.engines.native.engine import NativeEngine
+
+        native = lru_cache(maxsize=None)(partial(NativeEngine.load, directory))
+        return lambda threads: native()  # a search takes one core: see `Bothends.arrangements`
+    from bothends.engines.onnx.engine import OnnxEngine
+
     return lru_cache(maxsize=None)(partial(OnnxEngine.load, directory))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, Protocol
 
-from bothends.engines.protocol import Engine, FloatArray, State, TopK
+from bothends.engines.protocol import Engine, FloatArray, Searched, State, TopK, WholeSearch
 from bothends.order import Block, GenerationOrder, IntArray
 from bothends.search.generator import Generator
 from bothends.search.options import SearchOptions
@@ -168,6 +168,24 @@ class TimedEngine(Generic[State]):
         return self.engine.force(state, tokens, block, targets)
 
 
+class TimedSearch(TimedEngine[Any]):
+    """An engine with a search of its own, which knows where its time goes."""
+
+    def search(
+        self,
+        source: IntArray,
+        order: GenerationOrder,
+        special: SpecialTokens,
+        beam: int,
+        min_length: int,
+        limits: IntArray,
+    ) -> Searched:
+        engine: Any = self.engine
+        searched: Searched = engine.search(source, order, special, beam, min_length, limits)
+        self.parts += Parts(searched.encoder, searched.decoder, steps=searched.steps)
+        return searched
+
+
 class Bothends:
     """Our search over an engine, which `load(threads)` brings."""
 
@@ -184,6 +202,8 @@ class Bothends:
         self._load = load
 
     def arrangements(self, cores: int) -> list[Threads]:
+        if isinstance(self._load(1), WholeSearch):  # one core for each share of the sentences
+            return [Threads(workers) for workers in sorted({1, cores})]
         return arrangements(cores)
 
     def translate(self, sources: Sequence[IntArray], request: Request, threads: Threads) -> Outcome:
@@ -199,7 +219,7 @@ class Bothends:
         self, engine: Engine[Any], sources: Sequence[IntArray], request: Request
     ) -> Outcome:
         started = perf_counter()
-        timed = TimedEngine(engine)
+        timed = TimedSearch(engine) if isinstance(engine, WholeSearch) else TimedEngine(engine)
         generator = Generator(timed, self._order, self._special)
         # Sources end with their end symbol, as peers want them; the generator adds it itself.
         found = generator.search([source[:-1] for source in sources], request.options)

@@ -61,11 +61,7 @@ SourceBatch read_source(const Integers& source, int words, int64_t pad) {
 }
 
 Configuration read_configuration(const py::dict& values) {
-  const auto number = [&](const char* name) {
-    const int value = values[name].cast<int>();
-    require(value >= 0, "a size of the network is negative");
-    return value;
-  };
+  const auto number = [&](const char* name) { return values[name].cast<int>(); };
   const auto flag = [&](const char* name) { return values[name].cast<bool>(); };
   Configuration c;
   c.source_words = number("source_words");
@@ -86,8 +82,6 @@ Configuration read_configuration(const py::dict& values) {
   c.embedding_scale = flag("embedding_scale");
   c.output_bias = flag("output_bias");
   c.halves = flag("halves");
-  require(c.width > 0 && c.heads > 0 && c.width % c.heads == 0 && c.width % 2 == 0,
-          "the width must be even and a multiple of the heads");
   return c;
 }
 
@@ -146,19 +140,20 @@ class State {
 
   py::tuple step(const Integers& tokens, const Integers& positions, const Integers& directions,
                  const Flags& mask, int words) {
-    const std::vector<int32_t> ids = check_block(tokens, decoder_->rows(), positions, directions, mask);
-    require(words > 0, "at least one word must be asked for");
-    Words best;
-    {
-      py::gil_scoped_release release;
-      decoder_->step(ids.data(), block(positions, directions, mask), words, &best);
-    }
-    const std::vector<py::ssize_t> shape = {tokens.shape(0), tokens.shape(1), best.words};
-    py::array_t<float> logprobs(shape);
-    py::array_t<int64_t> found(shape);
-    std::copy(best.logprobs.begin(), best.logprobs.end(), logprobs.mutable_data());
-    std::copy(best.ids.begin(), best.ids.end(), found.mutable_data());
-    return py::make_tuple(logprobs, found);
+    return run_step(tokens, positions, directions, mask, words, {}, nullptr);
+  }
+
+  py::tuple step_and_force(const Integers& tokens, const Integers& positions,
+                           const Integers& directions, const Flags& mask, int words,
+                           const Integers& targets) {
+    require(targets.ndim() == 2 && tokens.ndim() == 2 && targets.shape(0) == tokens.shape(0) &&
+                targets.shape(1) == tokens.shape(1),
+            "targets must have the shape of the tokens");
+    const std::vector<int32_t> wanted = token_ids(targets, network().configuration.target_words);
+    py::array_t<float> forced(std::vector<py::ssize_t>{tokens.shape(0), tokens.shape(1)});
+    const py::tuple best =
+        run_step(tokens, positions, directions, mask, words, wanted, forced.mutable_data());
+    return py::make_tuple(best[0], best[1], forced);
   }
 
   void select(const Integers& rows) {
@@ -197,6 +192,26 @@ class State {
 
  private:
   const Network& network() const { return borrowed_.network(); }
+
+  py::tuple run_step(const Integers& tokens, const Integers& positions, const Integers& directions,
+                     const Flags& mask, int words, const std::vector<int32_t>& targets,
+                     float* forced) {
+    const std::vector<int32_t> ids =
+        check_block(tokens, decoder_->rows(), positions, directions, mask);
+    require(words > 0, "at least one word must be asked for");
+    Words best;
+    {
+      py::gil_scoped_release release;
+      decoder_->step(ids.data(), block(positions, directions, mask), words, &best,
+                     targets.empty() ? nullptr : targets.data(), forced);
+    }
+    const std::vector<py::ssize_t> shape = {tokens.shape(0), tokens.shape(1), best.words};
+    py::array_t<float> logprobs(shape);
+    py::array_t<int64_t> found(shape);
+    std::copy(best.logprobs.begin(), best.logprobs.end(), logprobs.mutable_data());
+    std::copy(best.ids.begin(), best.ids.end(), found.mutable_data());
+    return py::make_tuple(logprobs, found);
+  }
 
   std::vector<int32_t> check_block(const Integers& tokens, int rows, const Integers& positions,
                                    const Integers& directions, const Flags& mask) const {
@@ -287,6 +302,56 @@ py::tuple run_search(std::shared_ptr<Engine> engine, const Integers& source, int
                         result.search_seconds, result.steps);
 }
 
+// --- single kernels, for tests ---
+
+// The integers `(rows - zero point) weights^T`, as floats; rows (M, K) and weights (N, K).
+py::array_t<float> multiply(const std::string& instruction_set, const Array<uint8_t>& rows,
+                            const Array<int8_t>& weights, bool positive) {
+  const Kernels& kernels = choose_kernels(instruction_set);
+  require(rows.ndim() == 2 && weights.ndim() == 2 && rows.shape(1) == weights.shape(1) &&
+              rows.shape(1) < (1 << 16) && rows.shape(0) < (1 << 16) && weights.shape(0) < (1 << 20),
+          "rows and weights must have the same inputs");
+  const int count = static_cast<int>(rows.shape(0)), inputs = static_cast<int>(rows.shape(1));
+  const int outputs = static_cast<int>(weights.shape(0));
+  const std::vector<float> ones(std::max(count, outputs), 1.0f);
+  const auto* scales = reinterpret_cast<const uint8_t*>(ones.data());
+  const Bytes memory(packed_bytes(outputs, inputs, kernels.layout));
+  PackedMatrix matrix;
+  require(pack({weights.data(), scales, nullptr, outputs, inputs}, kernels.layout, memory.data(),
+               &matrix),
+          "weights have more than seven bits");
+  const size_t stride = matrix.padded_inputs, out_stride = matrix.padded_outputs;
+  Buffer<uint8_t> padded;
+  Buffer<float> out;
+  padded.reserve(round_up(count, 16) * stride);
+  out.reserve(count * out_stride);
+  for (int m = 0; m < count; ++m) {
+    std::copy_n(rows.data() + static_cast<size_t>(m) * inputs, inputs, padded.data() + m * stride);
+  }
+  kernels.product({padded.data(), stride, ones.data(), count, positive}, matrix, 0, matrix.panels(),
+                  out.data(), out_stride, false);
+  py::array_t<float> result(std::vector<py::ssize_t>{count, outputs});
+  for (int m = 0; m < count; ++m) {
+    std::copy_n(out.data() + m * out_stride, outputs,
+                result.mutable_data() + static_cast<size_t>(m) * outputs);
+  }
+  return result;
+}
+
+// The bytes and the scale of one row.
+py::tuple quantise(const std::string& instruction_set, const Array<float>& row, bool positive) {
+  const Kernels& kernels = choose_kernels(instruction_set);
+  require(row.size() < (1 << 20), "a row is too long");
+  const int size = static_cast<int>(row.size());
+  Buffer<uint8_t> values;
+  values.reserve(round_up(size, 64) + 64);
+  float scale = 0;
+  (positive ? kernels.quantise_relu : kernels.quantise)(row.data(), size, values.data(), &scale);
+  py::array_t<uint8_t> result(size);
+  std::copy_n(values.data(), size, result.mutable_data());
+  return py::make_tuple(result, scale);
+}
+
 }  // namespace
 }  // namespace bothends
 
@@ -296,11 +361,14 @@ PYBIND11_MODULE(_native, module) {
   py::register_exception<DamagedFile>(module, "DamagedFile", PyExc_ValueError);
   module.def("instruction_sets", &available_instruction_sets,
              "Names of the instruction sets that this processor has, slowest first.");
+  module.def("multiply", &multiply, "Integer products of one instruction set.");
+  module.def("quantise", &quantise, "Rounding of one instruction set.");
   module.def(
       "read_metadata", [](const std::string& path) { return WeightFile(path).metadata(); },
       "What an exported graph says of itself.");
   py::class_<State>(module, "State")
       .def("step", &State::step)
+      .def("step_and_force", &State::step_and_force)
       .def("select", &State::select)
       .def("force", &State::force);
   py::class_<Engine, std::shared_ptr<Engine>>(module, "Engine")

@@ -174,7 +174,8 @@ void Decoder::each_chunk(const PackedMatrix& output, int rows, Take take) {
   }
 }
 
-void Decoder::step(const int32_t* tokens, const Block& block, int words, Words* best) {
+void Decoder::step(const int32_t* tokens, const Block& block, int words, Words* best,
+                   const int32_t* targets, float* forced) {
   advance(tokens, block);
   const int rows_of_block = rows() * block.size;
   words = std::min(words, network_.configuration.target_words);
@@ -190,9 +191,14 @@ void Decoder::step(const int32_t* tokens, const Block& block, int words, Words* 
   }
   each_chunk(network_.output, rows_of_block, [&](int m, const float* logits, int count, int id) {
     network_.kernels.scan_words(logits, count, id, &lists[m]);
+    if (targets != nullptr && targets[m] >= id && targets[m] < id + count) {
+      forced[m] = logits[targets[m] - id];
+    }
   });
-  for (const BestWords& list : lists) {
+  for (int m = 0; m < rows_of_block; ++m) {
+    const BestWords& list = lists[m];
     const float rest = static_cast<float>(std::log(list.sum));
+    if (targets != nullptr) forced[m] = forced[m] - list.largest - rest;
     for (int i = 0; i < list.found; ++i) {
       const float logprob = list.logits[i] - list.largest - rest;
       list.logits[i] = logprob == logprob ? logprob : kImpossible;  // not a number: no word
@@ -202,18 +208,8 @@ void Decoder::step(const int32_t* tokens, const Block& block, int words, Words* 
 
 void Decoder::force(const int32_t* tokens, const Block& block, const int32_t* targets,
                     float* logprobs) {
-  advance(tokens, block);
-  const int rows_of_block = rows() * block.size;
-  // No words are wanted, only the sum over all.
-  std::vector<BestWords> lists(rows_of_block, BestWords{nullptr, nullptr, 0, 0, kImpossible, 0.0});
-  each_chunk(network_.output, rows_of_block, [&](int m, const float* logits, int count, int first) {
-    network_.kernels.scan_words(logits, count, first, &lists[m]);
-    const int at = targets[m] - first;
-    if (at >= 0 && at < count) logprobs[m] = logits[at];
-  });
-  for (int m = 0; m < rows_of_block; ++m) {
-    logprobs[m] = logprobs[m] - lists[m].largest - static_cast<float>(std::log(lists[m].sum));
-  }
+  Words none;
+  step(tokens, block, 0, &none, targets, logprobs);
 }
 
 }  // namespace bothends

@@ -51,8 +51,10 @@ class Decoder {
   int slots() const { return slots_; }
   int sentence(int row) const { return sentences_[row]; }
 
-  // Feed a block, tokens (rows, size), and find the best `words` words of each slot.
-  void step(const int32_t* tokens, const Block& block, int words, Words* best);
+  // Feed a block, tokens (rows, size), and find the best `words` words of each slot; and, if there are
+  // `targets` (rows, size), their logprobs `forced`.
+  void step(const int32_t* tokens, const Block& block, int words, Words* best,
+            const int32_t* targets = nullptr, float* forced = nullptr);
   // Feed a block, and find the logprobs of `targets` (rows, size) in its slots.
   void force(const int32_t* tokens, const Block& block, const int32_t* targets, float* logprobs);
   // Go on with `rows`, indices of present ones.

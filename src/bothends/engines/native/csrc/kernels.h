@@ -49,7 +49,7 @@ struct BestWords {
 
 struct Kernels {
   const char* name;
-  int panel;  // outputs that lie side by side in a packed matrix
+  Layout layout;  // of packed matrices
 
   // out[m][o] = (or +=) row scale * integer product * channel scale + bias, for panels first to last.
   // `out` starts at the first output of `first`, and is written up to whole panels.

@@ -47,7 +47,7 @@ void product(const QuantisedRows& rows, const PackedMatrix& matrix, int first, i
   _tile_loadconfig(&configuration);
   alignas(64) int32_t sums[kSumTiles][kTileRows * 16];
   for (int panel = first; panel < last; ++panel) {
-    const int8_t* weights = matrix.values + panel * matrix.panel_bytes();
+    const int8_t* weights = matrix.panel_values(panel);
     for (int m = 0; m < rows.rows; m += kTileRows) {
       _tile_zero(0);
       _tile_zero(1);
@@ -94,7 +94,7 @@ void product(const QuantisedRows& rows, const PackedMatrix& matrix, int first, i
 END_TARGET
 
 const Kernels kAmxKernels = {"amx",
-                             amx::kPanel,
+                             {amx::kPanel, false},
                              amx::product,
                              kAvx512VnniKernels.quantise,
                              kAvx512VnniKernels.quantise_relu,

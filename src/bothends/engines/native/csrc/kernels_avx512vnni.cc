@@ -19,13 +19,15 @@ namespace avx512_vnni {
 
 #include "row_operations.inl"
 
+#include "prefetch.inl"
+
 #include "products_512.inl"
 
 }  // namespace avx512_vnni
 END_TARGET
 
 const Kernels kAvx512VnniKernels = {
-    "avx512-vnni",         avx512_vnni::kPanel,        avx512_vnni::product,
+    "avx512-vnni",         {avx512_vnni::kPanel, false},      avx512_vnni::product,
     avx512_vnni::quantise, avx512_vnni::quantise_relu, avx512_vnni::normalise,
     avx512_vnni::activate, avx512_vnni::embed,         avx512_vnni::attend,
     avx512_vnni::scan_words};

@@ -19,8 +19,15 @@ namespace avx_vnni {
 
 #include "row_operations.inl"
 
-inline __m256i add_products(__m256i sums, __m256i row, __m256i weights) {
+#include "prefetch.inl"
+
+inline __m256i add_step(__m256i sums, __m256i row, __m256i weights) {
   return _mm256_dpbusd_avx_epi32(sums, row, weights);
+}
+
+inline __m256i add_pair(__m256i sums, __m256i row, __m256i weights, __m256i next_row,
+                        __m256i next_weights) {
+  return add_step(add_step(sums, row, weights), next_row, next_weights);
 }
 
 #include "products_256.inl"
@@ -29,7 +36,7 @@ inline __m256i add_products(__m256i sums, __m256i row, __m256i weights) {
 END_TARGET
 
 const Kernels kAvxVnniKernels = {
-    "avx-vnni",         avx_vnni::kPanel,        avx_vnni::product,
+    "avx-vnni",         {avx_vnni::kPanel, true},      avx_vnni::product,
     avx_vnni::quantise, avx_vnni::quantise_relu, avx_vnni::normalise,
     avx_vnni::activate, avx_vnni::embed,         avx_vnni::attend,
     avx_vnni::scan_words};

@@ -17,7 +17,7 @@ constexpr int kPanel = 16;
 void product(const QuantisedRows& rows, const PackedMatrix& matrix, int first, int last, float* out,
              size_t out_stride, bool add) {
   for (int panel = first; panel < last; ++panel) {
-    const int8_t* weights = matrix.values + panel * matrix.panel_bytes();
+    const int8_t* weights = matrix.panel_values(panel);
     for (int m = 0; m < rows.rows; ++m) {
       const uint8_t* row = rows.values + m * rows.stride;
       int32_t sums[kPanel];
@@ -44,7 +44,7 @@ void product(const QuantisedRows& rows, const PackedMatrix& matrix, int first, i
 }  // namespace portable
 
 const Kernels kPortableKernels = {
-    "portable",          portable::kPanel,    portable::product,
+    "portable",          {portable::kPanel, false}, portable::product,
     portable::quantise,  portable::quantise_relu, portable::normalise,
     portable::activate,  portable::embed,     portable::attend,
     portable::scan_words};

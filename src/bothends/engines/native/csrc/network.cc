@@ -11,6 +11,21 @@ namespace {
 constexpr int kPositions = 256;  // the table of sinusoids reaches so far each way
 // Sums of so many products of a uint8 and a 7-bit weight fit an int32.
 constexpr int kMostInputs = 1 << 16;
+// Beyond any network; below them, no size that is computed from these overflows.
+constexpr int kMostLayers = 1 << 12, kMostWords = 1 << 27;
+
+bool is_between(int value, int least, int most) { return value >= least && value <= most; }
+
+Configuration checked(const Configuration& c) {
+  const bool possible =
+      is_between(c.width, 2, kMostInputs) && is_between(c.feed_forward, 1, kMostInputs) &&
+      is_between(c.encoder_layers, 1, kMostLayers) && is_between(c.decoder_layers, 1, kMostLayers) &&
+      is_between(c.source_words, 1, kMostWords) && is_between(c.target_words, 1, kMostWords) &&
+      is_between(c.heads, 1, c.width) && is_between(c.direction_embeddings, 0, kMostInputs) &&
+      c.width % c.heads == 0 && c.width % 2 == 0;
+  if (!possible) throw std::invalid_argument("a network of a shape that cannot be run");
+  return c;
+}
 
 }  // namespace
 
@@ -34,10 +49,11 @@ class Network::Loader {
         reinterpret_cast<const int8_t*>(values) + static_cast<size_t>(first) * inputs,
         scales + first * sizeof(float), shift ? shift + first * sizeof(float) : nullptr,
         last - first, inputs};
+    const Layout layout = network_->kernels.layout;
     const size_t at = bytes_;
-    bytes_ += round_up(packed_bytes(plain.outputs, inputs, network_->kernels.panel), kAlignment);
-    jobs_.push_back([this, plain, at, to, name](uint8_t* memory) {
-      if (!pack(plain, network_->kernels.panel, memory + at, to)) {
+    bytes_ += packed_bytes(plain.outputs, inputs, layout);
+    jobs_.push_back([=](uint8_t* memory) {
+      if (!pack(plain, layout, memory + at, to)) {
         throw DamagedFile("damaged, tensor " + name + " has weights of more than seven bits");
       }
     });
@@ -97,13 +113,9 @@ class Network::Loader {
 
 Network::Network(const std::string& encoder_path, const std::string& decoder_path,
                  const Configuration& shape, const Kernels& chosen)
-    : configuration(shape), kernels(chosen), encoder(shape.encoder_layers),
-      decoder(shape.decoder_layers) {
+    : configuration(checked(shape)), kernels(chosen), encoder(configuration.encoder_layers),
+      decoder(configuration.decoder_layers) {
   const Configuration& c = configuration;
-  if (c.width > kMostInputs || c.feed_forward > kMostInputs) {
-    throw std::invalid_argument("a layer of more than " + std::to_string(kMostInputs) +
-                                " inputs: sums of integers would overflow");
-  }
   norms_.reserve(static_cast<size_t>(2 * c.width) * (2 * c.encoder_layers + 3 * c.decoder_layers + 2));
   std::string path = encoder_path;
   try {

@@ -1,12 +1,18 @@
 // A matrix of 8-bit weights in the order in which the kernels read it.
 //
 // Outputs are cut into panels. Inside a panel, four inputs of each output lie side by side, output
-// after output, then the next four inputs:
+// after output, then the next four inputs, which is called a step:
 //
-//     values[panel][input / 4][output in panel][input % 4]
+//     values[panel][step = input / 4][output in panel][input % 4]
 //
 // so that a vector register holds several outputs and no sum over a register is ever needed. The same
 // order serves maddubs, VNNI and AMX tiles. Padding is zero: it adds nothing to a sum.
+//
+// **Paired steps**, for maddubs, which adds the products of two inputs into an int16. Two of these sums
+// fit an int16 as well where the four weights are not large and of one sign, which is almost always.
+// Then one instruction widens both, and multiplying takes three instructions where it took four. The
+// packer checks every pair of steps: those that could overflow come last in their panel, where the
+// kernel takes their steps one by one.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +31,15 @@ struct PackedMatrix {
   const float* scales = nullptr;     // (padded_outputs,)
   const float* bias = nullptr;       // (padded_outputs,), zeros if there is none
   const int32_t* offsets = nullptr;  // (padded_outputs,): -128 times the sum of an output's weights
+  // Of paired steps only:
+  const uint16_t* pairs = nullptr;   // (panels, pairs): the number of each, in the order of `values`
+  const uint16_t* narrow = nullptr;  // (panels,): how many pairs fit an int16; the others follow
 
   int panels() const { return padded_outputs / panel; }
+  int pairs_each() const { return padded_inputs / 8; }
   size_t panel_bytes() const { return static_cast<size_t>(panel) * padded_inputs; }
+  const int8_t* panel_values(int p) const { return values + p * panel_bytes(); }
+  const uint16_t* panel_pairs(int p) const { return pairs + static_cast<size_t>(p) * pairs_each(); }
 };
 
 // Rows of a matrix as a weight file holds them. Floats may be unaligned there.
@@ -38,9 +50,15 @@ struct PlainMatrix {
   int outputs, inputs;
 };
 
-size_t packed_bytes(int outputs, int inputs, int panel);
+// How the kernels at hand want it.
+struct Layout {
+  int panel;   // outputs that lie side by side
+  bool pairs;  // whether steps are paired
+};
+
+size_t packed_bytes(int outputs, int inputs, Layout layout);
 
 // Pack into `memory`, which has `packed_bytes` and is zero. False: a weight has more than seven bits.
-bool pack(const PlainMatrix& plain, int panel, uint8_t* memory, PackedMatrix* packed);
+bool pack(const PlainMatrix& plain, Layout layout, uint8_t* memory, PackedMatrix* packed);
 
 }  // namespace bothends

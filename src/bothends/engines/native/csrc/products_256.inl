@@ -1,51 +1,68 @@
 // Products over 256-bit registers: panels of 16 outputs, two registers for four inputs of each.
 //
-// Included by AVX2 and AVX-VNNI, which define `add_products(sums, row, weights)`: to each of eight sums,
-// four products of a row's unsigned bytes and weights.
+// Included by AVX2 and AVX-VNNI, which define `add_step(sums, row, weights)`, to each of eight sums four
+// products of a row's unsigned bytes and weights, and `add_pair` for two steps at once.
 
 constexpr int kPanel = 16;
-constexpr int kAhead = 2048;  // bytes that are fetched before they are needed
+constexpr int kStepBytes = 4 * kPanel;
+constexpr int kMostRows = 4;  // eight sums of two registers of outputs
+constexpr int kBusyRows = 2;  // as many take longer to multiply than to read
 
-// `kRows` rows by one panel. `kUnroll` steps of four inputs have sums of their own: with one row there
-// would otherwise be too few sums to keep the multipliers busy.
-template <int kRows, int kUnroll>
-inline void product_block(const uint8_t* row, size_t stride, const int8_t* weights, int inputs,
-                          const int32_t* offsets, const float* row_scales, const float* scales,
-                          const float* bias, float* out, size_t out_stride, bool add) {
-  __m256i sums[kUnroll][kRows][2];
-  for (int u = 0; u < kUnroll; ++u) {
-    for (int m = 0; m < kRows; ++m) {
-      for (int half = 0; half < 2; ++half) {
-        sums[u][m][half] =
-            u == 0 && offsets != nullptr
-                ? _mm256_load_si256(reinterpret_cast<const __m256i*>(offsets + half * 8))
-                : _mm256_setzero_si256();
-      }
+// Four bytes of a row, in every lane.
+inline __m256i repeat_four(const uint8_t* from) {
+  int32_t bytes;
+  std::memcpy(&bytes, from, sizeof bytes);
+  return _mm256_set1_epi32(bytes);
+}
+
+inline __m256i load_weights(const int8_t* from) {
+  return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
+}
+
+// `kRows` rows by one panel.
+template <int kRows>
+inline void product_block(const QuantisedRows& rows, int first_row, const PackedMatrix& matrix,
+                          int panel, float* out, size_t out_stride, bool add, Ahead ahead) {
+  const uint8_t* row = rows.values + first_row * rows.stride;
+  const size_t stride = rows.stride;
+  const int output = panel * kPanel;
+  __m256i sums[kRows][2];
+  for (int m = 0; m < kRows; ++m) {
+    for (int half = 0; half < 2; ++half) {
+      const auto* offsets = reinterpret_cast<const __m256i*>(matrix.offsets + output + half * 8);
+      sums[m][half] = rows.positive ? _mm256_setzero_si256() : _mm256_load_si256(offsets);
     }
   }
-  for (int input = 0; input < inputs; input += 4 * kUnroll) {
-    for (int u = 0; u < kUnroll; ++u) {
-      const int8_t* four = weights + (input + 4 * u) * kPanel;
-      _mm_prefetch(reinterpret_cast<const char*>(four) + kAhead, _MM_HINT_T0);
-      const __m256i low = _mm256_load_si256(reinterpret_cast<const __m256i*>(four));
-      const __m256i high = _mm256_load_si256(reinterpret_cast<const __m256i*>(four + 32));
-      for (int m = 0; m < kRows; ++m) {
-        int32_t bytes;
-        std::memcpy(&bytes, row + m * stride + input + 4 * u, sizeof bytes);
-        const __m256i same = _mm256_set1_epi32(bytes);
-        sums[u][m][0] = add_products(sums[u][m][0], same, low);
-        sums[u][m][1] = add_products(sums[u][m][1], same, high);
-      }
+  const int8_t* weights = matrix.panel_values(panel);
+  const uint16_t* pairs = matrix.panel_pairs(panel);
+  int pair = 0;
+  for (; pair < matrix.narrow[panel]; ++pair, weights += 2 * kStepBytes) {
+    ahead.fetch(2 * pair);
+    ahead.fetch(2 * pair + 1);
+    const __m256i low = load_weights(weights), high = load_weights(weights + 32);
+    const __m256i next_low = load_weights(weights + 64), next_high = load_weights(weights + 96);
+    for (int m = 0; m < kRows; ++m) {
+      const __m256i four = repeat_four(row + m * stride + 8 * pairs[pair]);
+      const __m256i next = repeat_four(row + m * stride + 8 * pairs[pair] + 4);
+      sums[m][0] = add_pair(sums[m][0], four, low, next, next_low);
+      sums[m][1] = add_pair(sums[m][1], four, high, next, next_high);
+    }
+  }
+  for (int step = 2 * pair; step < 2 * matrix.pairs_each(); ++step, weights += kStepBytes) {
+    ahead.fetch(step);
+    const __m256i low = load_weights(weights), high = load_weights(weights + 32);
+    for (int m = 0; m < kRows; ++m) {
+      const __m256i four = repeat_four(row + m * stride + 8 * pairs[step / 2] + step % 2 * 4);
+      sums[m][0] = add_step(sums[m][0], four, low);
+      sums[m][1] = add_step(sums[m][1], four, high);
     }
   }
   for (int m = 0; m < kRows; ++m) {
     for (int half = 0; half < 2; ++half) {
-      __m256i sum = sums[0][m][half];
-      for (int u = 1; u < kUnroll; ++u) sum = _mm256_add_epi32(sum, sums[u][m][half]);
       // Multiplied in this order, as the graphs do
-      const Vector scaled = Vector{_mm256_cvtepi32_ps(sum)} * set(row_scales[m]) *
-                            load(scales + half * 8);
-      Vector value = scaled + load(bias + half * 8);
+      Vector value = Vector{_mm256_cvtepi32_ps(sums[m][half])} * set(rows.scales[first_row + m]) *
+                         load(matrix.scales + output + half * 8) +
+                     load(matrix.bias + output + half * 8);
       float* to = out + m * out_stride + half * 8;
       if (add) value = value + load(to);
       store(to, value);
@@ -55,21 +72,22 @@ inline void product_block(const uint8_t* row, size_t stride, const int8_t* weigh
 
 void product(const QuantisedRows& rows, const PackedMatrix& matrix, int first, int last, float* out,
              size_t out_stride, bool add) {
+  const int blocks = (rows.rows + kMostRows - 1) / kMostRows;
   for (int panel = first; panel < last; ++panel) {
-    const int output = panel * kPanel;
-    const auto block = [&](auto kernel, int m) {
-      kernel(rows.values + m * rows.stride, rows.stride,
-             matrix.values + panel * matrix.panel_bytes(), matrix.padded_inputs,
-             rows.positive ? nullptr : matrix.offsets + output, rows.scales + m,
-             matrix.scales + output, matrix.bias + output,
-             out + m * out_stride + (panel - first) * kPanel, out_stride, add);
-    };
-    int m = 0;
-    for (; rows.rows - m >= 4; m += 4) block(product_block<4, 1>, m);
-    switch (rows.rows - m) {
-      case 3: block(product_block<3, 1>, m); break;
-      case 2: block(product_block<2, 2>, m); break;
-      case 1: block(product_block<1, 4>, m); break;
+    for (int b = 0, m = 0; b < blocks; ++b) {
+      // Blocks of nearly the same size: five rows are three and two, not four and one.
+      const int count = (rows.rows - m) / (blocks - b);
+      const auto block = [&](auto kernel) {
+        kernel(rows, m, matrix, panel, out + m * out_stride + (panel - first) * kPanel, out_stride,
+               add, Ahead(matrix, panel, b, blocks, count >= kBusyRows));
+      };
+      switch (count) {
+        case 1: block(product_block<1>); break;
+        case 2: block(product_block<2>); break;
+        case 3: block(product_block<3>); break;
+        default: block(product_block<4>); break;
+      }
+      m += count;
     }
   }
 }

@@ -2,8 +2,8 @@
 
 constexpr int kPanel = 64;
 constexpr int kRegisters = kPanel / 16;
-constexpr int kAhead = 2048;  // bytes that are fetched before they are needed
-constexpr int kMostRows = 6;  // 24 sums, 4 registers of weights and one of the row
+constexpr int kMostRows = 4;  // 16 sums: enough to keep the multipliers busy
+constexpr int kBusyRows = 3;  // as many take longer to multiply than to read
 
 // Sums to floats: for one row and one register of 16 outputs.
 inline void finish(__m512i sums, float row_scale, const float* scales, const float* bias, float* to,
@@ -14,22 +14,26 @@ inline void finish(__m512i sums, float row_scale, const float* scales, const flo
   store(to, value);
 }
 
+// `kRows` rows by one panel.
 template <int kRows>
-inline void product_block(const uint8_t* row, size_t stride, const int8_t* weights, int inputs,
-                          const int32_t* offsets, const float* row_scales, const float* scales,
-                          const float* bias, float* out, size_t out_stride, bool add) {
+inline void product_block(const QuantisedRows& rows, int first_row, const PackedMatrix& matrix,
+                          int panel, float* out, size_t out_stride, bool add, Ahead ahead) {
+  const uint8_t* row = rows.values + first_row * rows.stride;
+  const size_t stride = rows.stride;
+  const int output = panel * kPanel;
   __m512i sums[kRows][kRegisters];
   for (int m = 0; m < kRows; ++m) {
     for (int r = 0; r < kRegisters; ++r) {
-      sums[m][r] = offsets != nullptr ? _mm512_load_si512(offsets + r * 16) : _mm512_setzero_si512();
+      sums[m][r] = rows.positive ? _mm512_setzero_si512()
+                                 : _mm512_load_si512(matrix.offsets + output + r * 16);
     }
   }
-  for (int input = 0; input < inputs; input += 4) {
+  const int8_t* weights = matrix.panel_values(panel);
+  for (int input = 0; input < matrix.padded_inputs; input += 4) {
     __m512i four[kRegisters];
     for (int r = 0; r < kRegisters; ++r) {
-      const int8_t* from = weights + input * kPanel + r * 64;
-      _mm_prefetch(reinterpret_cast<const char*>(from) + kAhead, _MM_HINT_T0);
-      four[r] = _mm512_load_si512(from);
+      ahead.fetch(input / 4 * kRegisters + r);
+      four[r] = _mm512_load_si512(weights + input * kPanel + r * 64);
     }
     for (int m = 0; m < kRows; ++m) {
       int32_t bytes;
@@ -42,34 +46,28 @@ inline void product_block(const uint8_t* row, size_t stride, const int8_t* weigh
   }
   for (int m = 0; m < kRows; ++m) {
     for (int r = 0; r < kRegisters; ++r) {
-      finish(sums[m][r], row_scales[m], scales + r * 16, bias + r * 16,
-             out + m * out_stride + r * 16, add);
+      finish(sums[m][r], rows.scales[first_row + m], matrix.scales + output + r * 16,
+             matrix.bias + output + r * 16, out + m * out_stride + r * 16, add);
     }
   }
 }
 
 void product(const QuantisedRows& rows, const PackedMatrix& matrix, int first, int last, float* out,
              size_t out_stride, bool add) {
-  // Blocks of nearly the same size: seven rows are four and three, not six and one.
+  // Blocks of nearly the same size: five rows are three and two, not four and one.
   const int blocks = (rows.rows + kMostRows - 1) / kMostRows;
   for (int panel = first; panel < last; ++panel) {
-    const int output = panel * kPanel;
     for (int b = 0, m = 0; b < blocks; ++b) {
       const int count = (rows.rows - m) / (blocks - b);
       const auto block = [&](auto kernel) {
-        kernel(rows.values + m * rows.stride, rows.stride,
-               matrix.values + panel * matrix.panel_bytes(), matrix.padded_inputs,
-               rows.positive ? nullptr : matrix.offsets + output, rows.scales + m,
-               matrix.scales + output, matrix.bias + output,
-               out + m * out_stride + (panel - first) * kPanel, out_stride, add);
+        kernel(rows, m, matrix, panel, out + m * out_stride + (panel - first) * kPanel, out_stride,
+               add, Ahead(matrix, panel, b, blocks, count >= kBusyRows));
       };
       switch (count) {
         case 1: block(product_block<1>); break;
         case 2: block(product_block<2>); break;
         case 3: block(product_block<3>); break;
-        case 4: block(product_block<4>); break;
-        case 5: block(product_block<5>); break;
-        default: block(product_block<6>); break;
+        default: block(product_block<4>); break;
       }
       m += count;
     }

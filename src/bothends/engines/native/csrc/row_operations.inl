@@ -40,22 +40,36 @@ inline void round_row(const float* x, int n, float scale, float zero_point, uint
       [&](int i, int count) { store_bytes(values + i, rounded(load_some(x + i, count))); });
 }
 
+// The largest number of a row. A maximum passes over what is not a number, which must not be lost: a
+// damaged model would go on with zeros. So each number times 0 is summed too.
+struct Largest {
+  Vector most = set(0.0f), poison = set(0.0f);
+
+  void take(Vector size, Vector number) {
+    most = larger(size, most);
+    poison = multiply_add(number, set(0.0f), poison);
+  }
+  float value() const { return largest_of(most) + sum_of(poison); }
+};
+
 void quantise(const float* x, int n, uint8_t* values, float* scale) {
-  Vector most = set(0.0f);
+  Largest largest;
+  const auto take = [&](Vector v) { largest.take(absolute(v), v); };
   over_row(
-      n, [&](int i) { most = larger(absolute(load(x + i)), most); },
-      [&](int i, int count) { most = larger(absolute(load_some(x + i, count)), most); });
-  *scale = largest_of(most) * (1.0f / 127.0f);
+      n, [&](int i) { take(load(x + i)); },
+      [&](int i, int count) { take(load_some(x + i, count)); });
+  *scale = largest.value() * (1.0f / 127.0f);
   // A row of zeros has scale 0: any values do, and 0 / 0 is better avoided.
   round_row(x, n, *scale == 0.0f ? 1.0f : *scale, 128.0f, values);
 }
 
 void quantise_relu(const float* x, int n, uint8_t* values, float* scale) {
-  Vector most = set(0.0f);
+  Largest largest;
+  const auto take = [&](Vector v) { largest.take(v, v); };
   over_row(
-      n, [&](int i) { most = larger(load(x + i), most); },
-      [&](int i, int count) { most = larger(load_some(x + i, count), most); });
-  *scale = largest_of(most) * (1.0f / 255.0f);
+      n, [&](int i) { take(load(x + i)); },
+      [&](int i, int count) { take(load_some(x + i, count)); });
+  *scale = largest.value() * (1.0f / 255.0f);
   round_row(x, n, *scale == 0.0f ? 1.0f : *scale, 0.0f, values);
 }
 
@@ -82,23 +96,23 @@ void normalise(const float* x, Norm norm, int n, float* out, uint8_t* values, fl
       });
   const float deviation = std::sqrt(sum_of(squares) / static_cast<float>(n) + kEpsilon);
   const Vector inverse = set(1.0f / deviation);
-  Vector most = set(0.0f);
+  Largest largest;
   over_row(
       n,
       [&](int i) {
         const Vector v = multiply_add((load(x + i) - centre) * inverse, load(norm.gain + i),
                                       load(norm.shift + i));
         store(out + i, v);
-        most = larger(absolute(v), most);
+        largest.take(absolute(v), v);
       },
       [&](int i, int count) {
         const Vector v = multiply_add((load_some(x + i, count) - centre) * inverse,
                                       load_some(norm.gain + i, count),
                                       load_some(norm.shift + i, count));
         store_some(out + i, v, count);
-        most = larger(absolute(v), most);  // lanes past the end have no gain and no shift: 0
+        largest.take(absolute(v), v);  // lanes past the end have no gain and no shift: 0
       });
-  *scale = largest_of(most) * (1.0f / 127.0f);
+  *scale = largest.value() * (1.0f / 127.0f);
   round_row(out, n, *scale == 0.0f ? 1.0f : *scale, 128.0f, values);
 }
 

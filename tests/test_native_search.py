@@ -1,0 +1,207 @@
+"""The compiled search against the readable one, over the same steps: 1,000 random cases.
+
+`beam_search` over the native engine's own `step` is the oracle: the numbers are the same, so the
+hypotheses must be too, in the same order, with the same logprobs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bothends.engines.export import write_graphs
+from bothends.engines.native import extension
+from bothends.engines.native.engine import NativeEngine, order_tables
+from bothends.engines.onnx.engine import OnnxEngine
+from bothends.engines.protocol import WholeSearch
+from bothends.errors import BothendsError, UsageError
+from bothends.model.directory import Description, write_description
+from bothends.order import GenerationOrder, IntArray
+from bothends.search.batch import search_batch
+from bothends.search.beam import Hypothesis, beam_search
+from bothends.search.options import SearchOptions
+from conftest import ALL_ORDERS, MakeModel, random_source
+from every_order import EVERY_ORDER
+
+native: Any = extension()
+if native is None:
+    pytest.skip("the native engine is not built", allow_module_level=True)
+
+WORDS = 23
+CASES_PER_ORDER = -(-1000 // len(ALL_ORDERS))
+LAYOUTS: list[dict[str, Any]] = [
+    {},
+    dict(norm="pre", activation="gelu"),
+    dict(activation="silu", sinusoid="halves", tie_output=False, output_bias=True),
+    dict(share_embeddings=False, target_vocabulary_size=29, embedding_scale=False),
+]
+
+
+def export(
+    make_model: MakeModel, order: GenerationOrder | str, directory: Path, **changes: Any
+) -> Path:
+    model = make_model(order, **changes)
+    weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    # Otherwise almost every word is as likely as any other, and the end hardly matters.
+    weights = {name: 3 * array if "embedding" in name else array for name, array in weights.items()}
+    write_graphs(directory, weights, model.config, model.order, "int8")
+    write_description(directory, Description(model=model.config, order=model.order))
+    return directory
+
+
+def assert_same(
+    found: list[list[Hypothesis]], expected: list[list[Hypothesis]], tolerance: float
+) -> None:
+    assert [len(pool) for pool in found] == [len(pool) for pool in expected]
+    for pool, expected_pool in zip(found, expected, strict=True):
+        for one, other in zip(pool, expected_pool, strict=True):
+            assert (one.tokens, one.finished, one.steps) == (
+                other.tokens,
+                other.finished,
+                other.steps,
+            )
+            assert one.logprob == pytest.approx(other.logprob, abs=tolerance)
+            assert one.score == pytest.approx(other.score, abs=tolerance)
+
+
+def random_case(random: np.random.Generator) -> tuple[IntArray, SearchOptions, IntArray | None]:
+    beam = int(random.integers(1, 9))
+    longest = int(random.integers(1, 15))
+    options = SearchOptions(
+        beam=beam,
+        n_best=int(random.integers(1, beam + 1)),
+        min_length=int(random.integers(0, min(5, longest) + 1)),
+        max_length=longest,
+        normalisation="google" if random.integers(2) else "mean",
+        length_penalty=float(random.choice([0.0, 0.6, 1.0])),
+    )
+    sentences = int(random.integers(1, 6))
+    source = random_source(random, sentences, 6, WORDS, padded=bool(random.integers(2)))
+    limits = random.integers(0, longest + 1, sentences) if random.integers(2) else None
+    return source, options, limits
+
+
+@pytest.mark.parametrize("order", ALL_ORDERS, ids=str)
+def test_the_compiled_search_equals_the_readable_one(
+    order: GenerationOrder, make_model: MakeModel, random: np.random.Generator, tmp_path: Path
+) -> None:
+    layout = LAYOUTS[ALL_ORDERS.index(order) % len(LAYOUTS)]
+    directory = export(make_model, order, tmp_path, **layout)
+    engines = [NativeEngine.load(directory, name) for name in native.instruction_sets()]
+    for case in range(CASES_PER_ORDER):
+        engine = engines[case % len(engines)]
+        source, options, limits = random_case(random)
+        arguments = (order, engine.config.special, source, options, limits)
+        expected = beam_search(engine, *arguments)
+        assert_same(search_batch(engine, *arguments), expected, 1e-4)
+
+
+@pytest.mark.parametrize("order", ["1x1", "2x1", "2x2", "4x1"])
+def test_it_finds_what_onnx_runtime_finds(
+    order: str, make_model: MakeModel, random: np.random.Generator, tmp_path: Path
+) -> None:
+    """The same integers, and floats that round alike but for the last digits.
+
+    A number that lies between two integers may be rounded either way, which moves a logprob by
+    some hundredths: so the best hypothesis must be as good, and most must be the same.
+    """
+    directory = export(make_model, order, tmp_path)
+    onnx, same = OnnxEngine.load(directory), 0
+    options = SearchOptions(beam=4, max_length=12)
+    source = random_source(random, 40, 6, WORDS, padded=True)
+    for name in native.instruction_sets():
+        engine = NativeEngine.load(directory, name)
+        arguments = (engine.order, engine.config.special, source, options)
+        found, expected = search_batch(engine, *arguments), beam_search(onnx, *arguments)
+        for (one,), (other,) in zip(found, expected, strict=True):
+            same += one.tokens == other.tokens
+            assert one.score == pytest.approx(other.score, abs=0.15)
+    assert same >= 0.9 * len(source) * len(native.instruction_sets())
+
+
+def test_a_sentence_does_not_notice_its_batch(
+    make_model: MakeModel, random: np.random.Generator, tmp_path: Path
+) -> None:
+    """To the last bit: a row is computed in the same way whatever stands beside it."""
+    directory = export(make_model, "2x2", tmp_path)
+    source = random_source(random, 30, 9, WORDS, padded=True)
+    options = SearchOptions(beam=3, n_best=3, max_length=14)
+    for name in native.instruction_sets():
+        engine = NativeEngine.load(directory, name)
+        order, special = engine.order, engine.config.special
+        together = search_batch(engine, order, special, source, options)
+        for row, expected in zip(source, together, strict=True):
+            (alone,) = search_batch(engine, order, special, row[row != 0][None], options)
+            assert_same([alone], [expected], 0.0)
+
+
+@pytest.mark.parametrize("order", EVERY_ORDER, ids=str)
+def test_the_mask_repeats(order: GenerationOrder) -> None:
+    """What the compiled search builds from two small tables is the mask of the order."""
+    tables = order_tables(order, blocks=4)
+    period = len(tables.same)
+    slots = np.arange(3 * period)
+    same = slots[:, None] // period == slots // period
+    later = slots[:, None] // period > slots // period
+    within = np.ix_(slots % period, slots % period)
+    built = (tables.same[within] & same) | (tables.earlier[within] & later)
+    np.testing.assert_array_equal(built, order.mask(3 * period))
+
+
+def test_only_an_engine_with_a_search_is_asked_for_it(
+    make_model: MakeModel, tmp_path: Path
+) -> None:
+    directory = export(make_model, "1x1", tmp_path)
+    assert isinstance(NativeEngine.load(directory), WholeSearch)
+    assert not isinstance(OnnxEngine.load(directory), WholeSearch)
+
+
+def test_no_sentences_have_no_hypotheses(make_model: MakeModel, tmp_path: Path) -> None:
+    engine = NativeEngine.load(export(make_model, "1x1", tmp_path))
+    empty = np.zeros((0, 3), np.int64)
+    assert search_batch(engine, engine.order, engine.config.special, empty, SearchOptions()) == []
+
+
+def test_limits_must_fit_the_sentences(make_model: MakeModel, tmp_path: Path) -> None:
+    engine = NativeEngine.load(export(make_model, "1x1", tmp_path))
+    with pytest.raises(UsageError, match="one length from 0 on"):
+        search_batch(
+            engine,
+            engine.order,
+            engine.config.special,
+            np.array([[5, 3]]),
+            SearchOptions(),
+            np.array([3, 4]),
+        )
+
+
+def test_a_model_of_nan_is_an_error(make_model: MakeModel, tmp_path: Path) -> None:
+    model = make_model("2x1")
+    weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    last = "decoder.layers.1.feed_forward_norm.bias"
+    weights[last] = np.full_like(weights[last], np.nan)
+    write_graphs(tmp_path, weights, model.config, model.order, "int8")
+    write_description(tmp_path, Description(model=model.config, order=model.order))
+    for name in native.instruction_sets():
+        engine = NativeEngine.load(tmp_path, name)
+        with pytest.raises(BothendsError, match="gives no word a probability"):
+            search_batch(
+                engine, engine.order, engine.config.special, np.array([[5, 3]]), SearchOptions()
+            )
+
+
+def test_a_length_limit_of_many_thousands_costs_nothing_up_front(
+    make_model: MakeModel, tmp_path: Path
+) -> None:
+    """Tables are a few numbers for each slot, and memory grows with what is written."""
+    engine = NativeEngine.load(export(make_model, "2x1", tmp_path))
+    options = SearchOptions(beam=2, max_length=200_000)
+    source = np.array([[5, 6, 7, 3]])
+    limited = SearchOptions(beam=2, max_length=2_000)
+    arguments = (engine.order, engine.config.special, source)
+    expected = search_batch(engine, *arguments, limited)
+    if all(one.finished for one in expected[0]):
+        assert_same(search_batch(engine, *arguments, options), expected, 0.0)
