@@ -179,6 +179,21 @@ class Translator:
         windows = [lines] if lines else []
         return list(self._workers.stream(windows, job, job.options.batch_tokens))
 
+    def translate_batch(
+        self,
+        lines: Sequence[str],
+        options: TranslationOptions | None = None,
+        **changes: Unpack[OptionFields],
+    ) -> list[Translation]:
+        """Translate lines as one batch, in the calling thread.
+
+        For a program that has workers of its own and knows which lines to batch, such as a server.
+        """
+        job = self._translating(options, changes)
+        work = job.prepare(lines)
+        results = job.run(work.tasks) if work.tasks else []
+        return [job.nothing if task is None else results[task] for task in work.task_of_item]
+
     def stream(
         self,
         lines: Iterable[str | None],

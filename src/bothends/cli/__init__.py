@@ -30,6 +30,7 @@ from bothends.cli.fill import fill
 from bothends.cli.order import order
 from bothends.cli.prepare import prepare
 from bothends.cli.score import score
+from bothends.cli.serve import serve
 from bothends.cli.several import SeveralValues
 from bothends.cli.splice import splice
 from bothends.cli.train import train
@@ -66,6 +67,7 @@ app.command()(fill)
 app.command()(order)
 app.command(cls=SeveralValues)(prepare)
 app.command()(score)
+app.command()(serve)
 app.command(cls=SeveralValues)(splice)
 app.command("summarize", help="Summarise text, line by line, with a model that does.")(summarize)
 app.command()(train)

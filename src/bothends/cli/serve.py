@@ -1,0 +1,108 @@
+"""`bothends serve`: a translation server and its page."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bothends.cli.options import EngineOption, PrecisionOption, ThreadsOption
+from bothends.errors import BothendsError, UsageError
+
+
+def serve(
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="Model directory or bundled model; may be repeated. Else all bundled models.",
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8017,
+    api_keys: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Answer only clients with a key in it.")
+    ] = None,
+    new_key: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Add a key to --api-keys, print it, and serve nothing."),
+    ] = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="Let pages of this origin ask; may be repeated."),
+    ] = None,
+    glossary: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Terms to use: source<TAB>target.")
+    ] = None,
+    max_characters: Annotated[int, typer.Option(min=1, help="Characters of a request.")] = 20_000,
+    max_lines: Annotated[int, typer.Option(min=1, help="Lines of a request.")] = 2_000,
+    max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 1_000_000,
+    max_beam: Annotated[int, typer.Option(min=1, help="Widest beam of a request.")] = 16,
+    timeout: Annotated[float, typer.Option(help="Seconds that a request may take.")] = 60.0,
+    max_waiting: Annotated[
+        int, typer.Option(min=1, help="Requests that may wait; others get status 503.")
+    ] = 256,
+    memory: Annotated[
+        int, typer.Option(min=1, help="Megabytes that loaded models may take.")
+    ] = 2_000,
+    threads: ThreadsOption = None,
+    precision: PrecisionOption = None,
+    engine: EngineOption = "onnx",
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_text: Annotated[
+        bool, typer.Option("--log-text", help="Log what is translated; never by default.")
+    ] = False,
+) -> None:
+    """Serve translations over HTTP, and a page that shows them being written.
+
+    The interface is LibreTranslate's, and one of its own under /v1; /docs describes both.
+    """
+    if new_key is not None:
+        _make_key(api_keys, new_key)
+        return
+    for package in ("fastapi", "uvicorn", "httptools", "prometheus_client"):
+        if find_spec(package) is None:
+            raise BothendsError(
+                f"serve needs {package}, which is not installed: pip install 'bothends[serve]'"
+            )
+    if timeout <= 0:
+        raise UsageError(f"--timeout must be more than 0, not {timeout:g}")
+    if log_level not in ("debug", "info", "warning", "error"):
+        raise UsageError(f"--log-level {log_level}: expected debug, info, warning or error")
+    from bothends.documents import Glossary
+    from bothends.serve.keys import ApiKeys
+    from bothends.serve.limits import Limits
+    from bothends.serve.server import serve as run
+    from bothends.serve.service import ServeOptions
+    from bothends.translator import LoadOptions
+
+    limits = Limits(
+        characters=max_characters,
+        lines=max_lines,
+        body_bytes=max_body,
+        beam=max_beam,
+        seconds=timeout,
+        waiting_requests=max_waiting,
+    )
+    options = ServeOptions(
+        models=tuple(model or ()),
+        limits=limits,
+        memory_bytes=memory * 1_000_000,
+        threads=threads,
+        load=LoadOptions(engine=engine, precision=precision, threads=1),
+        keys=ApiKeys.load(api_keys) if api_keys else None,
+        cors=tuple(cors or ()),
+        glossary=Glossary.load(glossary) if glossary else None,
+        log_text=log_text,
+    )
+    run(options, host, port, log_level)
+
+
+def _make_key(path: Path | None, name: str) -> None:
+    from bothends.serve.keys import add_key
+
+    if path is None:
+        raise UsageError("--new-key needs the file to add it to: --api-keys FILE")
+    print(add_key(path, name))

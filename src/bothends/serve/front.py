@@ -1,0 +1,141 @@
+"""The front of the application: every request passes here, before anything looks at it.
+
+It limits the size and the time of a body, names the request, adds headers that protect the page,
+turns a defect into an answer without a traceback, and logs and counts what was answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bothends.serve.logs import log
+from bothends.serve.service import ClientGoneError, Service
+
+#: The page needs nothing from elsewhere, and nothing may frame it.
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'; "
+        b"base-uri 'none'; form-action 'self'",
+    ),
+]
+
+
+class BodyError(Exception):
+    """A body that is too large, too slow or broken off."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Front:
+    """ASGI middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(self._service, scope, receive, send)
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except BodyError as problem:
+            await exchange.fail(problem.status, str(problem))
+        except ClientGoneError:
+            self._service.metrics.abandoned.inc()
+            exchange.status = 499  # as nginx logs it; nobody is there to read an answer
+            await exchange.fail(499, "the client went away")
+        except Exception as error:
+            # The traceback goes to the log. It may quote no text: locals are not printed.
+            log("defect", level="error", exception=error, request=exchange.name)
+            await exchange.fail(500, f"a defect of the server; the log has more ({exchange.name})")
+        finally:
+            exchange.report()
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, service: Service, scope: Scope, receive: Receive, send: Send) -> None:
+        self._service = service
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._begin = time.perf_counter()
+        self._received = 0
+        self._complete = False
+        self._started = False
+        self.status = 500
+        self.name = secrets.token_hex(8)
+        scope["bothends.request"] = self.name
+
+    async def receive(self) -> Message:
+        if self._complete:
+            return await self._receive()
+        limits = self._service.limits
+        remaining = self._begin + limits.receive_seconds - time.perf_counter()
+        try:
+            message = await asyncio.wait_for(self._receive(), max(remaining, 0.001))
+        except asyncio.TimeoutError:
+            raise BodyError(
+                408, f"the body did not arrive within {limits.receive_seconds:g} seconds"
+            ) from None
+        if message["type"] == "http.request":
+            self._received += len(message.get("body", b""))
+            if self._received > limits.body_bytes or self._announced() > limits.body_bytes:
+                raise BodyError(413, f"a body may have {limits.body_bytes:,} bytes")
+            self._complete = not message.get("more_body", False)
+        return message
+
+    def _announced(self) -> int:
+        for name, value in self._scope["headers"]:
+            if name == b"content-length" and value.isdigit():
+                return int(value[:20])
+        return 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._started = True
+            self.status = message["status"]
+            headers = [*message.get("headers", []), *HEADERS, (b"x-request-id", self.name.encode())]
+            message = {**message, "headers": headers}
+        await self._send(message)
+
+    async def fail(self, status: int, text: str) -> None:
+        if self._started:
+            return  # the connection is closed by the server when an answer is left unfinished
+        headers: list[Any] = [(b"content-type", b"application/json")]
+        if not self._complete:
+            headers.append((b"connection", b"close"))  # the rest of the body is not read
+        body = json.dumps({"error": text}).encode()
+        headers.append((b"content-length", str(len(body)).encode()))
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+    def report(self) -> None:
+        seconds = time.perf_counter() - self._begin
+        route = getattr(self._scope.get("route"), "path", None) or "other"
+        self._service.metrics.requests.labels(route, str(self.status)).inc()
+        self._service.metrics.latency.labels(route).observe(seconds)
+        log(
+            "request",
+            request=self.name,
+            client=self._scope.get("bothends.client"),
+            method=self._scope["method"],
+            route=route,
+            status=self.status,
+            milliseconds=round(1000 * seconds, 1),
+            received_bytes=self._received,
+        )

@@ -1,0 +1,128 @@
+"""LibreTranslate's interface, for the clients that people already have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from bothends.serve.limits import Limits
+from bothends.serve.models import Models
+from bothends.serve.requests import (
+    FORM,
+    JSON,
+    gone,
+    identify,
+    read_json_or_form,
+    service_of,
+)
+from bothends.serve.schemas import (
+    Language,
+    LibreTranslateRequest,
+    LibreTranslateResponse,
+    Problem,
+)
+from bothends.serve.translating import Task
+from bothends.translation import TranslationOptions
+
+router = APIRouter(tags=["LibreTranslate"])
+
+#: What can go wrong with a request, for the description of the interface.
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "Not understood."},
+    401: {"model": Problem, "description": "No key, or an unknown one."},
+    408: {"model": Problem, "description": "The body came too slowly."},
+    413: {"model": Problem, "description": "Beyond a limit."},
+    415: {"model": Problem, "description": "Neither JSON nor a form."},
+    503: {"model": Problem, "description": "Busy; `Retry-After` says when to come back."},
+    504: {"model": Problem, "description": "Took too long."},
+}
+
+NAMES = {
+    "ar": "Arabic", "bg": "Bulgarian", "cs": "Czech", "da": "Danish", "de": "German",
+    "el": "Greek", "en": "English", "es": "Spanish", "et": "Estonian", "fi": "Finnish",
+    "fr": "French", "he": "Hebrew", "hi": "Hindi", "hu": "Hungarian", "id": "Indonesian",
+    "it": "Italian", "ja": "Japanese", "ko": "Korean", "lt": "Lithuanian", "lv": "Latvian",
+    "nb": "Norwegian", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ro": "Romanian",
+    "ru": "Russian", "sk": "Slovak", "sl": "Slovenian", "sv": "Swedish", "tr": "Turkish",
+    "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
+
+
+def body_schema(model: str, *kinds: str) -> dict[str, Any]:
+    """The description of a body that is parsed by hand."""
+    schema = {"schema": {"$ref": f"#/components/schemas/{model}"}}
+    return {"requestBody": {"required": True, "content": dict.fromkeys(kinds, schema)}}
+
+
+@router.post(
+    "/translate",
+    response_model=LibreTranslateResponse,
+    response_model_exclude_none=True,
+    responses=PROBLEMS,
+    openapi_extra=body_schema("LibreTranslateRequest", JSON, FORM),
+    summary="Translate a text, or several",
+)
+async def translate(request: Request) -> LibreTranslateResponse:
+    service = service_of(request)
+    body = await read_json_or_form(request, LibreTranslateRequest)
+    client = identify(request, body.api_key)
+    texts = [body.q] if isinstance(body.q, str) else body.q
+    model = service.models.find(None, body.source, body.target)
+    count = body.alternatives
+    beam = max(TranslationOptions.beam, count + 1)
+    options = TranslationOptions(beam=beam, n_best=count + 1)
+    task = Task(texts, body.format, options, service.options.glossary, count)
+    found = await service.until_answered(service.translate(client, model, task), gone(request))
+    several = not isinstance(body.q, str)
+    translated = [each.text for each in found]
+    others = [list(each.alternatives) for each in found]
+    return LibreTranslateResponse(
+        translatedText=translated if several else translated[0],
+        alternatives=None if not count else others if several else others[0],
+    )
+
+
+@router.get("/languages", response_model=list[Language], summary="The languages of the models")
+async def languages(request: Request) -> list[Language]:
+    return known_languages(service_of(request).models)
+
+
+@router.get("/frontend/settings", summary="What LibreTranslate's page asks for first")
+async def frontend_settings(request: Request) -> dict[str, Any]:
+    service = service_of(request)
+    return _settings(service.models, service.limits, service.options.keys is not None)
+
+
+def known_languages(models: Models) -> list[Language]:
+    """Each language of a model, with those that it can be translated to."""
+    targets: dict[str, list[str]] = {}
+    for model in models.all:
+        source, target = model.description.source_language, model.description.target_language
+        if source is None or target is None:
+            continue
+        if target not in targets.setdefault(source, []):
+            targets[source].append(target)
+        targets.setdefault(target, [])
+    return [
+        Language(code=code, name=NAMES.get(code, code), targets=reached)
+        for code, reached in targets.items()
+    ]
+
+
+def _settings(models: Models, limits: Limits, keys: bool) -> dict[str, Any]:
+    first = models.all[0].description
+    source, target = first.source_language or "", first.target_language or ""
+    return {
+        "apiKeys": keys,
+        "keyRequired": keys,
+        "charLimit": limits.characters,
+        "frontendTimeout": 300,
+        "language": {
+            "source": {"code": source, "name": NAMES.get(source, source)},
+            "target": {"code": target, "name": NAMES.get(target, target)},
+        },
+        "suggestions": False,
+        "filesTranslation": False,
+        "supportedFilesFormat": [],
+    }

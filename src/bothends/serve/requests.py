@@ -1,0 +1,105 @@
+"""HTTP requests as values: who asks, with which key, and what the body says."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+from urllib.parse import parse_qsl
+
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+
+from bothends.errors import UsageError
+from bothends.records import first_problem
+from bothends.serve.service import ClientGoneError, Service
+
+Model = TypeVar("Model", bound=BaseModel)
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+
+
+class MediaTypeError(UsageError):
+    """A body in a format that is not read."""
+
+
+class KeyRequiredError(UsageError):
+    """No key, or one that is not known."""
+
+
+def service_of(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+async def read_json(request: Request, model: type[Model]) -> Model:
+    """The body as JSON, whatever its type says."""
+    return parse_json(await read_body(request), model)
+
+
+async def read_json_or_form(request: Request, model: type[Model]) -> Model:
+    """The body as JSON or as a form; a field that comes several times is a list."""
+    kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    body = await read_body(request)
+    if kind == FORM:
+        return parse_form(body, model)
+    if kind != JSON:
+        raise MediaTypeError(f"the body must be {JSON} or {FORM}, not {kind[:80]!r}")
+    return parse_json(body, model)
+
+
+async def read_body(request: Request) -> bytes:
+    from starlette.requests import ClientDisconnect
+
+    try:
+        return await request.body()
+    except ClientDisconnect:
+        raise ClientGoneError from None
+
+
+def parse_json(body: bytes, model: type[Model]) -> Model:
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise UsageError(f"the request is not understood: {first_problem(error)}") from None
+
+
+def parse_form(body: bytes, model: type[Model]) -> Model:
+    try:
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict")
+    except ValueError:
+        raise UsageError("the request is not understood: not a form in UTF-8") from None
+    fields: dict[str, str | list[str]] = {}
+    for name, value in pairs:
+        before = fields.get(name)
+        if before is None:
+            fields[name] = value
+        else:
+            fields[name] = [*([before] if isinstance(before, str) else before), value]
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        raise UsageError(f"the request is not understood: {first_problem(error)}") from None
+
+
+def identify(request: Request, key: str | None = None) -> str:
+    """The client's name, for fairness and logs: the owner of its key, or else its address."""
+    keys = service_of(request).options.keys
+    if keys is None:
+        name = request.client.host if request.client else "local"
+    else:
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        given = key or (bearer.strip() if scheme.lower() == "bearer" else "")
+        owner = keys.owner(given) if given else None
+        if owner is None:
+            raise KeyRequiredError(
+                "this API key is not known" if given else "this server wants an API key"
+            )
+        name = f"key:{owner}"
+    request.scope["bothends.client"] = name
+    return name
+
+
+async def gone(request: Request) -> None:
+    """Returns when the client has gone away."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,126 @@
+"""The process around the application: sockets, signals, and connections that say nothing.
+
+SIGTERM and SIGINT stop the server as soon as all that was accepted is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from bothends.errors import BothendsError
+from bothends.serve.app import create_app
+from bothends.serve.logs import write_logs
+from bothends.serve.service import ServeOptions
+
+#: Seconds between switches of Python's threads. The workers compute, the event loop answers: with
+#: the usual 5 ms, a refusal would wait for both workers' turns.
+SWITCH_INTERVAL = 0.001
+
+
+class ImpatientProtocol(HttpToolsProtocol):
+    """HTTP that closes connections whose headers do not come.
+
+    uvicorn waits for the first headers of a connection, and for begun ones, without end: some
+    hundred such connections would use up the server.
+    """
+
+    header_seconds = 10.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._patience: asyncio.TimerHandle | None = None
+        super().connection_made(transport)
+        self._expect_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._headers_are_there()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._patience is None and (self.cycle is None or self.cycle.response_complete):
+            self._expect_headers()
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        self._headers_are_there()
+        super().on_headers_complete()
+
+    def _expect_headers(self) -> None:
+        self._patience = self.loop.call_later(self.header_seconds, self._lose_patience)
+
+    def _headers_are_there(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _lose_patience(self) -> None:
+        self._patience = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """uvicorn, which says where it can be reached once it can."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            for each in self.servers:
+                for bound in each.sockets:
+                    print(f"bothends serves at {_address(bound)}", flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        # uvicorn would now send the signal again, to end the process with its status. To have been
+        # stopped in order is a success.
+        self._captured_signals = [each for each in self._captured_signals if each != signal.SIGTERM]
+
+
+def _address(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def serve(options: ServeOptions, host: str, port: int, log_level: str = "info") -> None:
+    """Serve until a signal comes."""
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    listening = _listen(host, port)
+    write_logs(log_level)
+    protocol: Any = type(
+        "Protocol", (ImpatientProtocol,), {"header_seconds": options.limits.receive_seconds}
+    )
+    config = uvicorn.Config(
+        create_app(options),
+        http=protocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=options.limits.connections,
+        timeout_graceful_shutdown=int(options.limits.seconds) + 5,
+    )
+    Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket of our own, so that an address in use is one line."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(2048)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BothendsError(
+            f"{host}, port {port}: cannot listen there ({reason}); choose another with --port"
+        ) from None
+    return listening

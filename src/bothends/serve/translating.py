@@ -1,0 +1,203 @@
+"""From a request's texts to their translations: documents around a batcher.
+
+A document is read without a thread of its own that would wait for the model: reading it stops at
+the sentences that are not translated yet. These are handed to the batcher, and the document is read
+anew with what is known by then. Two or three readings do, and all texts of a request share them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from bothends.documents import DocumentFormat, DocumentOptions, Glossary, translate_document
+from bothends.documents.options import DocumentReport
+from bothends.errors import BothendsError
+from bothends.serve.batching import Batcher
+from bothends.translation import Translation, TranslationOptions
+from bothends.translator import Translator
+
+#: Texts of so many characters are read by the event loop itself; longer ones would hold it up.
+READ_AT_ONCE = 1_000
+#: Readings of a document. Each translates something new; this is far more than any needs.
+MAX_READINGS = 50
+
+
+@dataclass(frozen=True)
+class TranslateBatch:
+    """The kind of batch that translates lines: those of one model and the same options."""
+
+    translator: Translator
+    options: TranslationOptions
+
+    def __call__(self, items: Sequence[str]) -> list[Translation]:
+        return self.translator.translate_batch(items, self.options)
+
+    def size(self, line: str) -> int:
+        tokens = len(self.translator.vocabularies.source.encode([line])[0])
+        return min(tokens, self.options.max_source_length) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class RunAlone:
+    """The kind of batch that calls a function: it shares workers with others, but no batch."""
+
+    function: Callable[[], Any]
+
+    def __call__(self, items: Sequence[None]) -> list[Any]:
+        return [self.function()]
+
+
+@dataclass(frozen=True)
+class TranslatedSentence:
+    source: str
+    translation: Translation
+
+
+@dataclass(frozen=True)
+class TranslatedText:
+    """A text's translation, the sentences that were asked for it, and the report on it."""
+
+    text: str
+    sentences: tuple[TranslatedSentence, ...]
+    report: DocumentReport
+    #: the text made of the second hypothesis of each sentence, of the third, ...
+    alternatives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be translated, and how."""
+
+    texts: Sequence[str]
+    format: DocumentFormat
+    options: TranslationOptions
+    glossary: Glossary | None = None
+    alternatives: int = 0
+
+
+@dataclass
+class _Reading:
+    """A text while it is being read."""
+
+    text: str
+    sentences: dict[str, None] = field(default_factory=dict)  # in the order of the questions
+
+
+class _UnknownError(Exception):
+    """Sentences without a translation yet."""
+
+    def __init__(self, sentences: list[str]) -> None:
+        super().__init__()
+        self.sentences = sentences
+
+
+OnSentence = Callable[[TranslatedSentence], None]
+
+
+async def translate_texts(
+    batcher: Batcher,
+    translator: Translator,
+    task: Task,
+    client: str,
+    on_sentence: OnSentence = lambda sentence: None,
+) -> list[TranslatedText]:
+    """Translate the texts; `on_sentence` hears of each sentence as soon as it is there.
+
+    If the task is cancelled, so is all its work that has not begun.
+    """
+    kind = TranslateBatch(translator, task.options)
+    options = document_options(translator, task.options.max_source_length, task.glossary)
+    readings = [_Reading(text) for text in task.texts]
+    known: dict[str, Translation] = {}
+    results: dict[int, TranslatedText] = {}
+    long = sum(map(len, task.texts)) > READ_AT_ONCE or task.format in ("html", "markdown")
+    for _ in range(MAX_READINGS):
+        read = partial(_read_all, readings, results, known, task, options)
+        unknown = await asyncio.to_thread(read) if long else read()
+        if not unknown:
+            return [results[index] for index in range(len(readings))]
+        await _ask(batcher, kind, unknown, client, known, on_sentence)
+    raise BothendsError("the document needs too many readings; send it in parts")
+
+
+async def run_alone(batcher: Batcher, client: str, size: int, function: Callable[[], Any]) -> Any:
+    """What a function returns that a worker of the batcher calls."""
+    (future,) = batcher.submit(RunAlone(function), [None], [size], client)
+    return await asyncio.wrap_future(future)
+
+
+def document_options(
+    translator: Translator, longest: int, glossary: Glossary | None
+) -> DocumentOptions:
+    """How documents are read for a model: its language, and sentences that it can take whole."""
+    return DocumentOptions(
+        language=translator.description.source_language,
+        glossary=glossary,
+        max_length=longest,
+        length=lambda text: len(translator.vocabularies.source.encode([text])[0]),
+    )
+
+
+def _read_all(
+    readings: Sequence[_Reading],
+    results: dict[int, TranslatedText],
+    known: dict[str, Translation],
+    task: Task,
+    options: DocumentOptions,
+) -> list[str]:
+    """Read the texts that have no result yet; the sentences that are still unknown, each once."""
+    unknown: dict[str, None] = {}
+    for index, reading in enumerate(readings):
+        if index in results:
+            continue
+        try:
+            results[index] = _read(reading, known, task, options)
+        except _UnknownError as error:
+            unknown.update(dict.fromkeys(error.sentences))
+    return list(unknown)
+
+
+def _read(
+    reading: _Reading, known: dict[str, Translation], task: Task, options: DocumentOptions
+) -> TranslatedText:
+    def translate(rank: int, sentences: Sequence[str]) -> list[str]:
+        missing = [sentence for sentence in sentences if sentence not in known]
+        reading.sentences.update(dict.fromkeys(sentences))
+        if missing:
+            raise _UnknownError(missing)
+        ranked = (known[sentence].hypotheses for sentence in sentences)
+        return [each[min(rank, len(each) - 1)].text for each in ranked]
+
+    versions = [
+        translate_document(reading.text, task.format, partial(translate, rank), options)
+        for rank in range(task.alternatives + 1)
+    ]
+    first = versions[0]
+    others = dict.fromkeys(each.text for each in versions[1:] if each.text != first.text)
+    sentences = [TranslatedSentence(each, known[each]) for each in reading.sentences]
+    return TranslatedText(first.text, tuple(sentences), first.report, tuple(others))
+
+
+async def _ask(
+    batcher: Batcher,
+    kind: TranslateBatch,
+    sentences: Sequence[str],
+    client: str,
+    known: dict[str, Translation],
+    on_sentence: OnSentence,
+) -> None:
+    sizes = [kind.size(sentence) for sentence in sentences]
+    futures: list[Future[Translation]] = batcher.submit(kind, sentences, sizes, client)
+    wrapped = [asyncio.wrap_future(future) for future in futures]
+    try:
+        for sentence, future in zip(sentences, wrapped, strict=True):
+            known[sentence] = await future
+            on_sentence(TranslatedSentence(sentence, known[sentence]))
+    finally:
+        for future in wrapped:
+            future.cancel()  # no effect on what is done; the rest is not wanted any more

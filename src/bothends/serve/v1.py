@@ -1,0 +1,225 @@
+"""The server's own interface: options, scores, tokens, steps, and a stream of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+from starlette.responses import Response
+
+from bothends.documents import Glossary
+from bothends.errors import BothendsError, UsageError
+from bothends.order import GenerationOrder
+from bothends.serve.libretranslate import PROBLEMS, body_schema
+from bothends.serve.limits import Limits
+from bothends.serve.models import ServedModel
+from bothends.serve.replay import replay, writing_steps
+from bothends.serve.requests import JSON, gone, identify, read_json, service_of
+from bothends.serve.schemas import (
+    Alternative,
+    AlternativesRequest,
+    AlternativesResponse,
+    Hypothesis,
+    ModelInfo,
+    Result,
+    Sentence,
+    V1Request,
+    V1Response,
+)
+from bothends.serve.service import Service
+from bothends.serve.translating import Task, TranslatedSentence, TranslatedText
+from bothends.translation import Translation
+
+router = APIRouter(prefix="/v1", tags=["v1"])
+
+
+@router.get("/models", response_model=list[ModelInfo], summary="The models of this server")
+async def models(request: Request) -> list[ModelInfo]:
+    return [
+        ModelInfo(
+            name=model.name,
+            order=str(model.description.order),
+            source=model.description.source_language,
+            target=model.description.target_language,
+            task=model.description.task,
+            loaded=model.translator is not None,
+            bytes=model.bytes,
+        )
+        for model in service_of(request).models.all
+    ]
+
+
+@router.post(
+    "/translate",
+    response_model=V1Response,
+    responses={
+        **PROBLEMS,
+        200: {
+            "model": V1Response,
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "description": "With `stream`: events `start`, then for each sentence `step` after "
+            "each of its steps and `sentence`, and `result` (as without) or `error`.",
+        },
+    },
+    openapi_extra=body_schema("V1Request", JSON),
+    summary="Translate with all options",
+)
+async def translate(request: Request) -> Any:
+    service = service_of(request)
+    client = identify(request)
+    body = await read_json(request, V1Request)
+    check_beam(body.beam, service.limits)
+    model = service.models.find(body.model, body.source, body.target)
+    task = Task(body.texts, body.format, body.options(), _glossary(service, body.glossary))
+    if body.stream:
+        events = _stream(service, client, model, task, gone(request))
+        first = await events.__anext__()  # a request that is refused gets a status, not an event
+        return StreamingResponse(_joined(first, events), media_type="text/event-stream")
+    begin = time.perf_counter()
+    found = await service.until_answered(service.translate(client, model, task), gone(request))
+    # Already the right shape: to check thousands of tokens again takes longer than to write them.
+    answer = _answer(model, found, time.perf_counter() - begin)
+    return Response(answer.model_dump_json(), media_type=JSON)
+
+
+@router.post(
+    "/alternatives",
+    response_model=AlternativesResponse,
+    responses=PROBLEMS,
+    openapi_extra=body_schema("AlternativesRequest", JSON),
+    summary="Other ways to say a part of a translation",
+)
+async def alternatives(request: Request) -> AlternativesResponse:
+    service = service_of(request)
+    client = identify(request)
+    body = await read_json(request, AlternativesRequest)
+    model = service.models.find(body.model)
+    work = service.alternatives(
+        client, model, body.source, body.translation, (body.start, body.end), body.n_best
+    )
+    found = await service.until_answered(work, gone(request))
+    return AlternativesResponse(
+        model=model.name,
+        alternatives=[
+            Alternative(
+                text=each.text,
+                start=len(each.prefix),
+                end=len(each.prefix) + len(each.middle),
+                score=each.score,
+            )
+            for each in found
+        ],
+    )
+
+
+def check_beam(beam: int, limits: Limits) -> None:
+    if beam > limits.beam:
+        raise UsageError(f"beam {beam}: this server allows {limits.beam}")
+
+
+def _glossary(service: Service, terms: dict[str, str]) -> Glossary | None:
+    """The server's terms and the request's, which come first."""
+    server = service.options.glossary
+    if not terms:
+        return server
+    lines = [f"{source}\t{target}" for source, target in terms.items()]
+    own = Glossary.parse(lines, "glossary")
+    return own if server is None else Glossary({**server.terms, **own.terms})
+
+
+async def _stream(
+    service: Service, client: str, model: ServedModel, task: Task, leaving: Any
+) -> AsyncGenerator[str, None]:
+    """Events of a translation; see `replay` for what a `step` is."""
+    begin = time.perf_counter()
+    ready: asyncio.Queue[TranslatedSentence | None] = asyncio.Queue()
+    work = asyncio.ensure_future(
+        service.until_answered(service.translate(client, model, task, ready.put_nowait), leaving)
+    )
+    work.add_done_callback(lambda _: ready.put_nowait(None))
+    try:
+        # Refusals come before the first await in `translate`: give them a moment to show.
+        await asyncio.wait({work}, timeout=0.001)
+        if work.done() and work.exception() is not None:
+            work.result()
+        order = model.description.order
+        yield _event("start", {"model": model.name, "order": str(order), "replayed": True})
+        number = 0
+        while (sentence := await ready.get()) is not None:
+            for step in replay(order, sentence.translation):
+                yield _event("step", {"sentence": number, **step.as_dict()})
+            shown = _sentence(order, sentence).model_dump()
+            yield _event("sentence", {"sentence": number, **shown})
+            number += 1
+        try:
+            answer = _answer(model, work.result(), time.perf_counter() - begin)
+        except BothendsError as error:
+            yield _event("error", {"error": str(error)})
+        else:
+            yield _event("result", answer.model_dump())
+    finally:
+        work.cancel()
+
+
+async def _joined(first: str, rest: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+    try:
+        yield first
+        async for event in rest:
+            yield event
+    finally:
+        await rest.aclose()
+
+
+def _event(name: str, content: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
+
+
+def _answer(model: ServedModel, texts: list[TranslatedText], seconds: float) -> V1Response:
+    order = model.description.order
+    # Sentences of one batch have the same time: it is counted once.
+    times = {each.translation.time for text in texts for each in text.sentences}
+    return V1Response(
+        model=model.name,
+        order=str(order),
+        seconds=round(seconds, 6),
+        engine_seconds=round(sum(times), 6),
+        results=[
+            Result(
+                text=text.text,
+                sentences=[_sentence(order, each) for each in text.sentences],
+                report=text.report.as_dict(),
+            )
+            for text in texts
+        ],
+    )
+
+
+def _sentence(order: GenerationOrder, sentence: TranslatedSentence) -> Sentence:
+    best = sentence.translation
+    return Sentence(
+        **_hypothesis(order, best).model_dump(),
+        source=sentence.source,
+        source_pieces=list(best.source_pieces),
+        truncated=best.truncated,
+        seconds=round(best.time, 6),
+        hypotheses=[_hypothesis(order, each) for each in best.hypotheses],
+    )
+
+
+def _hypothesis(order: GenerationOrder, found: Translation) -> Hypothesis:
+    steps = replay(order, found)
+    return Hypothesis(
+        text=found.text,
+        score=found.score,
+        logprob=found.logprob,
+        tokens=list(found.tokens),
+        pieces=list(found.pieces),
+        steps=found.steps,
+        written_in=writing_steps(order, found.pieces) if steps else [],
+        finished=found.finished,
+    )
