@@ -192,7 +192,7 @@ class Translator:
         job = self._translating(options, changes)
         work = job.prepare(lines)
         results = job.run(work.tasks) if work.tasks else []
-        return [job.nothing if task is None else results[task] for task in work.task_of_item]
+        return [job.join([results[task] for task in tasks]) for tasks in work.tasks_of_item]
 
     def stream(
         self,
