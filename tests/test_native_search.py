@@ -205,3 +205,34 @@ def test_a_length_limit_of_many_thousands_costs_nothing_up_front(
     expected = search_batch(engine, *arguments, limited)
     if all(one.finished for one in expected[0]):
         assert_same(search_batch(engine, *arguments, options), expected, 0.0)
+
+
+def test_a_sentence_uses_only_the_words_it_is_allowed(
+    make_model: MakeModel, random: np.random.Generator, tmp_path: Path
+) -> None:
+    """Its own words, whatever its neighbours have; no list allows everything."""
+    directory = export(make_model, "2x1", tmp_path, tie_output=False, output_bias=True)
+    source = random_source(random, 6, 6, WORDS, padded=True)
+    limits = np.full(6, 10)
+    lists = [np.sort(random.permutation(WORDS)[:size]) for size in (3, 8, 0, 22, 5)]
+    lists.append(np.arange(WORDS))
+    for name in native.instruction_sets():
+        engine = NativeEngine.load(directory, name)
+        fixed = (engine.order, engine.config.special, 3, 0)
+        together = engine.search(source, *fixed, limits, lists).pools
+        free = engine.search(source, *fixed, limits).pools
+        assert together[2] == free[2]
+        assert [found.tokens for found in together[5]] == [found.tokens for found in free[5]]
+        for row, words, pool in zip(source, lists, together, strict=True):
+            alone = engine.search(row[row != 0][None], *fixed, limits[:1], [words]).pools
+            assert alone == [pool]
+            used = {token for found in pool for token in found.tokens}
+            assert not len(words) or used <= {*words.tolist(), engine.config.special.pad}
+
+
+def test_allowed_words_are_checked(make_model: MakeModel, tmp_path: Path) -> None:
+    engine = NativeEngine.load(export(make_model, "2x1", tmp_path))
+    fixed = (np.array([[5, 3]]), engine.order, engine.config.special, 1, 0, np.array([4]))
+    for words in ([[5, 4]], [[4, 4]], [[WORDS]], [[1], [2]]):
+        with pytest.raises(UsageError, match="native engine: "):
+            engine.search(*fixed, [np.array(each) for each in words])

@@ -7,7 +7,7 @@ runtimes, and computes what those graphs compute: the same integers, float32 els
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import lcm
 from pathlib import Path
@@ -110,8 +110,13 @@ class NativeEngine:
         beam: int,
         min_length: int,
         limits: IntArray,
+        allowed: Sequence[IntArray] | None = None,
     ) -> Searched:
-        """A whole beam search in one call, which holds no lock of Python."""
+        """A whole beam search in one call, which holds no lock of Python.
+
+        `allowed` are the target ids that each sentence may use, in rising order; a sentence with
+        none may use all. They are per sentence, so that none depends on its neighbours.
+        """
         # A power of two, so that a few tables serve all limits
         blocks = 1 << (int(limits.max()) // order.block_size).bit_length()
         tables = order_tables(order, blocks)
@@ -126,6 +131,7 @@ class NativeEngine:
                 start=special.start,
                 end=special.end,
                 pad=special.pad,
+                allowed=allowed,
             )
         return Searched(
             [[Finding(*found) for found in pool] for pool in pools],

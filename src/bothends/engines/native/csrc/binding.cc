@@ -7,9 +7,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "decoder.h"
 #include "encoder.h"
@@ -262,7 +265,8 @@ OrderTables read_order(int block_size, const Integers& positions, const Integers
 py::tuple run_search(std::shared_ptr<Engine> engine, const Integers& source, int block_size,
                      const Integers& positions, const Integers& directions, const Flags& same,
                      const Flags& earlier, int beam, int min_length, const Integers& limits,
-                     int start, int end, int pad) {
+                     int start, int end, int pad,
+                     const std::optional<std::vector<Integers>>& allowed) {
   const Configuration& c = engine->network.configuration;
   const SourceBatch batch = read_source(source, c.source_words, pad);
   const OrderTables order =
@@ -283,6 +287,14 @@ py::tuple run_search(std::shared_ptr<Engine> engine, const Integers& source, int
                               static_cast<int64_t>(order.positions.size()),
             "a limit is outside the tables of the order");
     request.limits.push_back(static_cast<int>(limit));
+  }
+  for (size_t s = 0; allowed && s < allowed->size(); ++s) {
+    require(allowed->size() == static_cast<size_t>(batch.sentences()),
+            "each sentence needs its allowed words");
+    request.allowed.push_back(token_ids((*allowed)[s], c.target_words));
+    const std::vector<int32_t>& ids = request.allowed.back();
+    require(std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end(),
+            "allowed words must be in rising order, each once");
   }
   SearchResult result;
   {
@@ -386,5 +398,5 @@ PYBIND11_MODULE(_native, module) {
       .def("search", &run_search, py::arg("source"), py::arg("block_size"), py::arg("positions"),
            py::arg("directions"), py::arg("same"), py::arg("earlier"), py::arg("beam"),
            py::arg("min_length"), py::arg("limits"), py::arg("start"), py::arg("end"),
-           py::arg("pad"));
+           py::arg("pad"), py::arg("allowed") = py::none());
 }

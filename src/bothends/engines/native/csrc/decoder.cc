@@ -159,18 +159,20 @@ void Decoder::advance(const int32_t* tokens, const Block& block) {
 }
 
 template <typename Take>
-void Decoder::each_chunk(const PackedMatrix& output, int rows, Take take) {
+void Decoder::each_chunk(const PackedMatrix& output, int first, int last, Take take) {
   Workspace& work = buffers_.work;
-  const int panels = std::max(1, kWordChunk / output.panel);
+  const int panels = std::max(1, kWordChunk / output.panel), rows = last - first;
   const size_t stride = static_cast<size_t>(panels) * output.panel;
   work.logits.reserve(rows * stride);
-  const QuantisedRows input = Layers(network_, work, rows).input();
-  for (int first = 0; first < output.panels(); first += panels) {
-    const int last = std::min(first + panels, output.panels());
-    network_.kernels.product(input, output, first, last, work.logits.data(), stride, false);
-    const int id = first * output.panel;
-    const int count = std::min(last * output.panel, output.outputs) - id;
-    for (int m = 0; m < rows; ++m) take(m, work.logits.data() + m * stride, count, id);
+  QuantisedRows input = Layers(network_, work, rows).input();
+  input.values += first * input.stride;
+  input.scales += first;
+  for (int panel = 0; panel < output.panels(); panel += panels) {
+    const int end = std::min(panel + panels, output.panels());
+    network_.kernels.product(input, output, panel, end, work.logits.data(), stride, false);
+    const int word = panel * output.panel;
+    const int count = std::min(end * output.panel, output.outputs) - word;
+    for (int m = 0; m < rows; ++m) take(first + m, work.logits.data() + m * stride, count, word);
   }
 }
 
@@ -182,27 +184,36 @@ void Decoder::step(const int32_t* tokens, const Block& block, int words, Words* 
   best->words = words;
   best->logprobs.assign(static_cast<size_t>(rows_of_block) * words, kImpossible);
   best->ids.assign(static_cast<size_t>(rows_of_block) * words, 0);
-  std::vector<BestWords> lists(rows_of_block);
-  for (int m = 0; m < rows_of_block; ++m) {
-    lists[m].logits = &best->logprobs[static_cast<size_t>(m) * words];
-    lists[m].ids = &best->ids[static_cast<size_t>(m) * words];
-    lists[m].wanted = words;
-    lists[m].largest = kImpossible;
+  if (targets != nullptr) std::fill_n(forced, rows_of_block, kImpossible);
+  lists_.assign(rows_of_block, BestWords{nullptr, nullptr, words, 0, kImpossible, 0.0});
+  for (int m = 0; m < rows_of_block && words > 0; ++m) {
+    lists_[m].logits = &best->logprobs[static_cast<size_t>(m) * words];
+    lists_[m].ids = &best->ids[static_cast<size_t>(m) * words];
   }
-  each_chunk(network_.output, rows_of_block, [&](int m, const float* logits, int count, int id) {
-    network_.kernels.scan_words(logits, count, id, &lists[m]);
-    if (targets != nullptr && targets[m] >= id && targets[m] < id + count) {
-      forced[m] = logits[targets[m] - id];
-    }
-  });
-  for (int m = 0; m < rows_of_block; ++m) {
-    const BestWords& list = lists[m];
-    const float rest = static_cast<float>(std::log(list.sum));
-    if (targets != nullptr) forced[m] = forced[m] - list.largest - rest;
-    for (int i = 0; i < list.found; ++i) {
-      const float logprob = list.logits[i] - list.largest - rest;
-      list.logits[i] = logprob == logprob ? logprob : kImpossible;  // not a number: no word
-    }
+  // Rows that share their words go through the output layer together.
+  for (int begin = 0, end; begin < rows(); begin = end) {
+    const OutputWords* own = allowed(begin);
+    for (end = begin + 1; end < rows() && allowed(end) == own;) ++end;
+    const PackedMatrix& output = own == nullptr ? network_.output : own->matrix();
+    const int first = begin * block.size, last = end * block.size;
+    each_chunk(output, first, last, [&](int m, const float* logits, int count, int word) {
+      network_.kernels.scan_words(logits, count, word, &lists_[m]);
+      if (targets == nullptr) return;
+      const int place = (own == nullptr ? targets[m] : own->place(targets[m])) - word;
+      if (place >= 0 && place < count) forced[m] = logits[place];
+    });
+    for (int m = first; m < last; ++m) finish_row(lists_[m], own, forced ? forced + m : nullptr);
+  }
+}
+
+// Logits become logprobs, and places among allowed words become ids.
+void Decoder::finish_row(const BestWords& list, const OutputWords* own, float* forced) const {
+  const float rest = static_cast<float>(std::log(list.sum));
+  if (forced != nullptr) *forced = *forced - list.largest - rest;
+  for (int i = 0; i < list.found; ++i) {
+    const float logprob = list.logits[i] - list.largest - rest;
+    list.logits[i] = logprob == logprob ? logprob : kImpossible;  // not a number: no word
+    if (own != nullptr) list.ids[i] = own->id(list.ids[i]);
   }
 }
 

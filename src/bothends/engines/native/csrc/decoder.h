@@ -11,6 +11,7 @@
 
 #include "encoder.h"
 #include "layers.h"
+#include "output_words.h"
 
 namespace bothends {
 
@@ -29,10 +30,6 @@ struct Words {
   std::vector<int32_t> ids;
 };
 
-// Words that a sentence may use, in rising order; the others have no probability. Empty: all words.
-// A place for shortlists: the output layer asks it sentence by sentence, never for a whole batch.
-using AllowedWords = std::vector<int32_t>;
-
 // Memory that one search leaves to the next.
 struct DecoderBuffers {
   Workspace work;
@@ -46,6 +43,9 @@ class Decoder {
   Decoder(const Network& network, DecoderBuffers& buffers);
   // The same for sentences `first` to `last` of it.
   Decoder(const Network& network, DecoderBuffers& buffers, int first, int last);
+
+  // Sentence by sentence, the words that it may use; a null pointer is all words.
+  void allow(const std::vector<std::unique_ptr<OutputWords>>* words) { allowed_ = words; }
 
   int rows() const { return static_cast<int>(sentences_.size()); }
   int slots() const { return slots_; }
@@ -66,12 +66,17 @@ class Decoder {
   void find_entries(const Block& block);
   void attend_past(Layers& layers, int layer, int block_size);
   void attend_source(Layers& layers, int layer, int block_size);
-  // Logits of all words, chunk by chunk: `take(row, logits, count, first id)`.
+  // Logits of words for rows `first` to `last`, chunk by chunk: `take(row, logits, count, first word)`.
   template <typename Take>
-  void each_chunk(const PackedMatrix& output, int rows, Take take);
+  void each_chunk(const PackedMatrix& output, int first, int last, Take take);
+  void finish_row(const BestWords& list, const OutputWords* own, float* forced) const;
+  const OutputWords* allowed(int row) const {
+    return allowed_ == nullptr ? nullptr : (*allowed_)[sentences_[row]].get();
+  }
 
   const Network& network_;
   DecoderBuffers& buffers_;
+  const std::vector<std::unique_ptr<OutputWords>>* allowed_ = nullptr;  // of each sentence
   std::vector<int> sentences_;        // of each row
   int slots_ = 0;
   std::vector<int32_t> path_;         // (rows, slots_): a row's entries
@@ -80,6 +85,7 @@ class Decoder {
   std::vector<int> visible_;          // of the present block, slot by slot
   std::vector<int> visible_first_;    // (block size + 1,)
   std::vector<int32_t> attended_;     // entries that each row and slot attends to
+  std::vector<BestWords> lists_;      // of each row and slot
 };
 
 }  // namespace bothends

@@ -41,7 +41,7 @@ class Network::Loader {
 
   // Outputs `first` to `last` of a matrix, as a matrix of their own.
   void slice(const std::string& name, int outputs, int inputs, int first, int last, bool bias,
-             PackedMatrix* to) {
+             PackedMatrix* to, PlainMatrix* from = nullptr) {
     const uint8_t* values = file_.tensor(name, Tensor::kInt8, {outputs, inputs});
     const uint8_t* scales = file_.tensor(name + ".scales", Tensor::kFloat, {outputs});
     const uint8_t* shift = bias ? file_.tensor(name + ".bias", Tensor::kFloat, {outputs}) : nullptr;
@@ -49,6 +49,7 @@ class Network::Loader {
         reinterpret_cast<const int8_t*>(values) + static_cast<size_t>(first) * inputs,
         scales + first * sizeof(float), shift ? shift + first * sizeof(float) : nullptr,
         last - first, inputs};
+    if (from != nullptr) *from = plain;
     const Layout layout = network_->kernels.layout;
     const size_t at = bytes_;
     bytes_ += packed_bytes(plain.outputs, inputs, layout);
@@ -158,7 +159,7 @@ Network::Network(const std::string& encoder_path, const std::string& decoder_pat
     }
     if (c.pre_norm) other.norm("decoder.norm", &decoder_norm);
     other.slice(c.tie_output ? embedding : "output.weight", c.target_words, c.width, 0,
-                c.target_words, c.output_bias, &output);
+                c.target_words, c.output_bias, &output, &plain_output);
     decoder_weights_ = other.pack_all();
   } catch (const DamagedFile& error) {
     throw DamagedFile(path + ": " + error.what());

@@ -74,6 +74,7 @@ class Network {
   std::vector<DecoderLayer> decoder;
   Norm encoder_norm, decoder_norm;  // with pre-norm only
   PackedMatrix output;
+  PlainMatrix plain_output;  // the same, where it lies in the file
 
   // Floats from one row of activations to the next: whole panels and whole vectors fit.
   size_t width_stride() const { return round_up(configuration.width, 64); }

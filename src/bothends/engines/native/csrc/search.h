@@ -32,6 +32,7 @@ struct SearchRequest {
   int min_length = 0;
   std::vector<int> limits;  // of each sentence, in tokens of text
   int32_t start = 0, end = 0, pad = 0;
+  std::vector<std::vector<int32_t>> allowed;  // words of each sentence, rising; empty: all of them
 };
 
 struct Hypothesis {
