@@ -85,7 +85,7 @@ def grid(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
         by_name: dict[str, dict[tuple[int, int], str]] = {}
         for row in report["rows"]:
             name, cell = _short(row["name"]), f"{row['milliseconds']['median']:.1f} ms"
-            if row["engine"] != "onnx":
+            if row["engine"] not in ("native", "onnx"):
                 name = f"{name}, {row['engine']}"
             elif found := row["same_beam"]:
                 cell += f", {found['speedup']['median']:.2f}x"

@@ -53,7 +53,7 @@ class Line:
         rows: dict[tuple[str, str], dict[str, Any]] = {
             (row["name"], row["order"]): row
             for row in report["rows"]
-            if (row["engine"], row["batch"], row["beam"]) == ("onnx", 1, self.beam)
+            if row["engine"] in ("native", "onnx") and (row["batch"], row["beam"]) == (1, self.beam)
         }
         kinds: tuple[Data, ...] = wanted or ("distilled", "raw")
         models = [model for data in kinds for model in self.table.models_of(self.row, data)]

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from bothends.cli import run
+from bothends.engines.native import is_built
 from bothends.evaluation.bench import measure as bench
 from bothends.evaluation.bench import plots
 from bothends.evaluation.bench.contestants import Wishes, gather
@@ -320,11 +321,34 @@ def bench_command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int
     return command
 
 
+@pytest.mark.skipif(not is_built(), reason="the native engine is not built")
+def test_two_engines_take_turns(bench_command: Callable[..., tuple[int, str, str]]) -> None:
+    status, output, _ = bench_command(
+        "--synthetic", "tiny:2x1", "--batch", "1,2", "--beam", 1, "--repeat", 1, "--peers", "none",
+        "--target-length", 8, "--sentences", 1, "--engine", "native,onnx", "--json", "-",
+    )  # fmt: skip
+    assert status == 0
+    rows = json.loads(output.splitlines()[-1])["rows"]
+    assert {row["engine"] for row in rows} == {"native", "onnx"}
+    for row in rows:
+        assert row["steps"] == 4
+        assert min(row["parts"]["encoder"], row["parts"]["decoder"], row["parts"]["search"]) > 0
+
+
+def test_an_unknown_engine_is_an_error(
+    bench_command: Callable[..., tuple[int, str, str]],
+) -> None:
+    status, _, errors = bench_command("--synthetic", "tiny", "--engine", "nativ")
+    assert status == 2
+    assert "--engine nativ: expected native, onnx or native,onnx" in errors
+
+
 def test_a_synthetic_run_from_end_to_end(bench_command: Any, tmp_path: Path) -> None:
     picture = tmp_path / "speed.svg"
     status, output, errors = bench_command(
         "--synthetic", "tiny:1x1,4x1", "--batch", "1,2", "--beam", "1,4", "--repeat", 3,
         "--target-length", 8, "--sentences", 1, "--picture", picture, "--json", "-",
+        "--engine", "onnx",
     )  # fmt: skip
     assert status == 0
     assert "bench: round 3 of 3" in errors

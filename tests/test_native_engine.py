@@ -103,8 +103,11 @@ def test_eight_threads_share_one_engine() -> None:
             assert list(pool.map(search, sources)) == expected
 
 
-def test_memory_stays_flat() -> None:
-    """Buffers are used again, and nothing of a search is left behind."""
+@pytest.mark.parametrize(
+    "searches", [1000, pytest.param(25_000, marks=pytest.mark.slow)], ids="{:,}".format
+)
+def test_memory_stays_flat(searches: int) -> None:
+    """Buffers are used again, and nothing of a search of four sentences is left behind."""
     engine = NativeEngine.load(tiny_model("2x1", "int8"))
     random = np.random.default_rng(0)
     options = SearchOptions(beam=4, max_length=16)
@@ -122,7 +125,7 @@ def test_memory_stays_flat() -> None:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kB
 
     before = work(100)
-    assert work(1000) - before < 4096
+    assert work(searches) - before < 4096
 
 
 @pytest.mark.parametrize("isa", native.instruction_sets())
