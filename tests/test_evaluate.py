@@ -11,6 +11,7 @@ from sacrebleu.metrics import BLEU
 
 from bothends import Translator
 from bothends.cli import run
+from bothends.model.directory import record_model
 from command_line import error_line, python
 from tiny_model import sentences, tiny_model
 
@@ -159,6 +160,7 @@ def test_words_are_those_of_the_language_that_a_model_writes(
     shutil.copytree(tiny_model(), "japanese")
     config = Path("japanese/config.json")
     config.write_text(json.dumps({**json.loads(config.read_bytes()), "target_language": "ja"}))
+    record_model(Path("japanese"), ["config.json"])
     options = "--model japanese --source reference --metrics bleu --beam 1 --bootstrap 0"
     assert evaluate(options) == 0
     assert "tok:ja-mecab" in capsys.readouterr().out

@@ -24,6 +24,7 @@ from bothends.model.directory import (
     ENCODER,
     WEIGHTS,
     read_description,
+    record_model,
     write_description,
 )
 from bothends.model.torch.transformer import Transformer
@@ -159,10 +160,16 @@ def test_bleu_is_counted_in_the_words_of_the_language(
 ) -> None:
     description = read_description(model)
     write_description(model, description.model_copy(update={"target_language": language}))
+    record_model(model, [CONFIG])
     text = tmp_path / "text"
     text.write_text("ba bo\nda du\n")
     assert run(["export", str(model), "--sample", str(text), "--reference", str(text)]) == 0
-    assert f"tok:{tokenizer}" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"tok:{tokenizer}" in printed
+    assert f"{model / CONFIG}: lengths of the 2 sample pairs added" in printed
+    lengths = read_description(model).lengths
+    assert lengths is not None
+    assert (lengths.mean, lengths.spread) == (0, 0)  # copies
 
 
 def without(name: str) -> Any:

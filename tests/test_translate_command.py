@@ -23,7 +23,12 @@ import pytest
 from bothends import TranslationOptions, Translator
 from bothends.cli import run
 from bothends.cli.translate import translate as translate_command
-from bothends.model.directory import read_description, write_description
+from bothends.model.directory import (
+    CONFIG,
+    read_description,
+    record_model,
+    write_description,
+)
 from bothends.model.lengths import LengthStatistics
 from bothends.text.vocabulary import Vocabularies
 from bothends.translation import OptionFields
@@ -294,6 +299,7 @@ class TestShortTranslations:
         lengths = LengthStatistics(mean=0.0, spread=0.3, longest_source=500)
         description = read_description(directory).model_copy(update={"lengths": lengths})
         write_description(directory, description)
+        record_model(directory, [CONFIG])
         text = b"ba bo da du ga gi ka ki la lo ma mu\nba bo\n"
         options = ("--model", directory, "--max-length=3")
         records = [json.loads(line) for line in translate(*options, "--json", text=text).lines]

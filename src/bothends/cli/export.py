@@ -46,14 +46,16 @@ def export(
             f"export needs {error.name}, which is not installed: pip install 'bothends[train]'"
         ) from None
     from bothends.engines.export import export_model
-    from bothends.evaluation.precision import Sample, report_int8
+    from bothends.evaluation.precision import Sample, add_lengths, report_int8
     from bothends.model.bundled import find_trainable
-    from bothends.model.directory import DECODER, ENCODER
+    from bothends.model.directory import CONFIG, DECODER, ENCODER
 
     # Before anything is written: a sample that cannot be read leaves no half of an export.
     read = None if sample is None else Sample.read(sample, reference)
     directory = find_trainable(directory)
     output = directory if output is None else output
+    if read is not None and add_lengths(directory, read):
+        typer.echo(f"{directory / CONFIG}: lengths of the {len(read.lines)} sample pairs added")
     export_model(directory, precision, output)
     for file in (ENCODER, DECODER):
         typer.echo(f"{output / file}: {precision}, {(output / file).stat().st_size / 1e6:.1f} MB")

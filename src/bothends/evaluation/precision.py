@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -15,7 +16,13 @@ from bothends.engines.onnx.engine import OnnxEngine
 from bothends.errors import BothendsError
 from bothends.evaluation.bench.synthetic import random_sources
 from bothends.metrics.sums import bleu, tokenizer_for
-from bothends.model.directory import read_description
+from bothends.model.directory import (
+    CONFIG,
+    read_description,
+    record_model,
+    write_description,
+)
+from bothends.model.lengths import LengthStatistics
 from bothends.search.generator import Generator, Sentence
 from bothends.search.options import SearchOptions
 from bothends.text.lines import LineReader
@@ -107,6 +114,30 @@ class Sample:
             )
         pairs = zip(lines, references, strict=True)
         return cls(path, kept, [text for line, text in pairs if line.strip()])
+
+
+def add_lengths(directory: Path, sample: Sample) -> bool:
+    """Give a model that lacks them the lengths of a sample's pairs; whether that was done.
+
+    Models get them from the text that they learn from, and older ones have none.
+    """
+    description = read_description(directory)
+    if description.lengths is not None or sample.references is None:
+        return False
+    vocabularies = Vocabularies.load(directory, description.model.special)
+    source, target = (
+        np.array(list(map(len, vocabulary.encode(lines))))
+        for vocabulary, lines in (
+            (vocabularies.source, sample.lines),
+            (vocabularies.target, sample.references),
+        )
+    )
+    lengths = LengthStatistics.of(source, target)
+    if lengths is None or not os.access(directory / CONFIG, os.W_OK):
+        return False
+    write_description(directory, description.model_copy(update={"lengths": lengths}))
+    record_model(directory, [CONFIG])
+    return True
 
 
 def report_int8(directory: Path, exported: Path, sample: Sample | None) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 The logarithm of the ratio of target to source tokens is nearly normal over the pairs of a corpus,
 and narrower the longer the source: its variance is about `spread^2 / source tokens`. A translation
-that is shorter than all but one in some hundred thousand such pairs is suspect.
+that is shorter than all but one in some thousand such pairs is suspect.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bothends.records import Strict
 Counts = NDArray[np.integer]
 
 #: Standard deviations below the mean from which on a translation is short.
-SHORT = 4.0
+SHORT = 3.5
 #: Sources of fewer tokens are never said to have a short translation: "OK." is a good one.
 SHORTEST_SOURCE = 10
 
