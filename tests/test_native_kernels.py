@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ if native is None:
     pytest.skip("the native engine is not built", allow_module_level=True)
 
 INSTRUCTION_SETS: list[str] = native.instruction_sets()
+if "avx512_vnni" in Path("/proc/cpuinfo").read_text():
+    INSTRUCTION_SETS.append("amx-emulated")  # the same products, with tiles in plain memory
 SHAPES = [
     (1, 1, 1),
     (1, 16, 64),
@@ -22,6 +25,7 @@ SHAPES = [
     (4, 65, 128),
     (5, 130, 100),
     (17, 70, 256),
+    (40, 64, 64),
 ]
 
 

@@ -335,7 +335,7 @@ py::array_t<float> multiply(const std::string& instruction_set, const Array<uint
   const size_t stride = matrix.padded_inputs, out_stride = matrix.padded_outputs;
   Buffer<uint8_t> padded;
   Buffer<float> out;
-  padded.reserve(round_up(count, 16) * stride);
+  padded.reserve((count + size_t{16}) * stride);
   out.reserve(count * out_stride);
   for (int m = 0; m < count; ++m) {
     std::copy_n(rows.data() + static_cast<size_t>(m) * inputs, inputs, padded.data() + m * stride);

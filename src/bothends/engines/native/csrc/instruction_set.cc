@@ -88,6 +88,11 @@ const Kernels& choose_kernels(const std::string& name) {
   for (const Choice& choice : choices()) {
     if (choice.first == name) return *choice.second;
   }
+#if defined(__x86_64__)
+  for (const Choice& choice : choices()) {
+    if (name == "amx-emulated" && choice.second == &kAvx512VnniKernels) return kAmxEmulatedKernels;
+  }
+#endif
   throw std::invalid_argument("no kernels for " + name);
 }
 

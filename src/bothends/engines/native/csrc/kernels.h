@@ -13,7 +13,7 @@ namespace bothends {
 
 // Rows `scales[m] * (values[m] - zero point)`; the zero point is 128, or 0 after a ReLU.
 struct QuantisedRows {
-  const uint8_t* values;  // (rows, stride), readable up to a multiple of 16 rows
+  const uint8_t* values;  // (rows, stride), readable for 16 rows more
   size_t stride;
   const float* scales;
   int rows;
@@ -77,6 +77,7 @@ extern const Kernels kAvx2Kernels;
 extern const Kernels kAvxVnniKernels;
 extern const Kernels kAvx512VnniKernels;
 extern const Kernels kAmxKernels;
+extern const Kernels kAmxEmulatedKernels;  // for tests
 #endif
 
 }  // namespace bothends

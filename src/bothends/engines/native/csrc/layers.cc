@@ -4,14 +4,13 @@ namespace bothends {
 
 namespace {
 
-// Words whose logits are held at once: with few rows they stay in the first-level cache.
-constexpr int kTileRows = 16;  // kernels may read rows up to a multiple of this
+constexpr int kTileRows = 16;  // kernels may read so many rows past the last, and not use them
 
 }  // namespace
 
 void Workspace::reserve(const Network& network, size_t rows, size_t entries) {
   const Configuration& c = network.configuration;
-  const size_t readable = round_up(rows, kTileRows);
+  const size_t readable = rows + kTileRows;
   const size_t stride = network.width_stride();
   x.reserve(rows * stride);
   query.reserve(rows * stride);
