@@ -250,6 +250,7 @@ def test_bad_spans(span: str | tuple[int, int], message: str) -> None:
     [
         (dict(source=" "), "the source is empty"),
         (dict(source="ba", prefix="ba " * 60), "prefix and suffix have 60 tokens, .* at most 22"),
+        (dict(source="ba ki " * 300), "the source has 600 tokens, and at most 512 are taken"),
         (dict(source="ba", n_best=0), "n_best must be a whole number from 1 on"),
         (dict(source="ba", words=0), "words must be a whole number from 1 on"),
         (dict(source="ba", min_words=3, max_words=2), "min_words 3 is more than max_words 2"),

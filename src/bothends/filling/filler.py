@@ -30,6 +30,10 @@ from bothends.text.vocabulary import Vocabularies, Vocabulary
 FULL_SEARCH = 24
 #: Lengths of the gap that are tried where the given text is already long.
 SHORT_GAP = 8
+#: Tokens by which a text is tried shorter or longer than its source, at most.
+FAR = 24
+#: Longer sources are refused: every length is a search of its own.
+MAX_SOURCE_LENGTH = 512
 #: Frames that are tried at all.
 MAX_FRAMES = 4096
 
@@ -63,6 +67,11 @@ class Filler:
         (source_tokens,) = self.vocabularies.source.encode([source])
         if not source_tokens:
             raise UsageError("the source is empty: there is nothing to translate")
+        if len(source_tokens) > MAX_SOURCE_LENGTH:
+            raise UsageError(
+                f"the source has {len(source_tokens)} tokens, and at most {MAX_SOURCE_LENGTH} are "
+                "taken; give one sentence at a time"
+            )
         given = GivenEnds(self.vocabularies.target, prefix, suffix)
         limit = SearchOptions(max_length=options.max_length).limit(len(source_tokens))
         known = min(map(len, given.ways))
@@ -176,7 +185,8 @@ def _gaps(source_length: int, known: int, limit: int, options: FillOptions) -> r
     Translations are about as long as their sources. Where that leaves little for the gap, it is for
     the given text to be unusually long, so a few lengths are always tried.
     """
-    shortest, longest = source_length // 2 - 2, source_length * 3 // 2 + 4
+    shortest = max(source_length // 2 - 2, source_length - FAR)
+    longest = min(source_length * 3 // 2 + 4, source_length + FAR)
     if options.most_words:
         shortest = options.fewest_words
         longest = 3 * options.most_words + 4
