@@ -26,7 +26,7 @@ def test_pairs_of_the_corpus_itself_are_not_short(random: np.random.Generator) -
     found = LengthStatistics.of(sources, targets)
     assert found is not None
     pairs = list(zip(sources.tolist(), targets.tolist(), strict=True))
-    assert sum(found.is_short(*pair) for pair in pairs) <= 10  # one in some thousand
+    assert sum(found.is_short(*pair) for pair in pairs) <= 40  # one in some thousand
     halves = [(source, target // 3) for source, target in pairs if source > 40]
     assert np.mean([found.is_short(*pair) for pair in halves]) > 0.9
 
