@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-quick test-slow native sanitize format docs dist clean
+.PHONY: help demo test check test-quick test-slow fuzz native sanitize format docs dist clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -23,6 +23,9 @@ check: $(VENV)/dev.stamp  ## format, lint, types, tests
 
 test-quick: $(VENV)/dev.stamp  ## all tests but the slow ones
 	$(BIN)/python -m pytest -m "not slow"
+
+fuzz: $(VENV)/dev.stamp  ## damaged files for every reader, fresh ones for some minutes
+	BOTHENDS_FUZZ=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest tests/test_fuzz.py
 
 test-slow: $(VENV)/dev.stamp  ## the slow tests alone
 	$(BIN)/python -m pytest -m slow

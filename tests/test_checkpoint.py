@@ -144,12 +144,12 @@ INNER = "decoder.layers.1.feed_forward.inner.weight"
         ),
         pytest.param(
             lambda d: (d / "config.json").write_text("{"),
-            "{}/config.json: damaged, not a model's configuration (JSONDecodeError(",
+            "{}/config.json: damaged, not a model's configuration (",
             id="half-a-config",
         ),
         pytest.param(
             lambda d: (d / "config.json").write_bytes(b"\xff\xfe\x00"),
-            "{}/config.json: damaged, not a model's configuration (UnicodeDecodeError(",
+            "{}/config.json: damaged, not a model's configuration (byte 2 is not ",
             id="binary-config",
         ),
         pytest.param(

@@ -39,11 +39,11 @@ def merges(levels: int) -> str:
         (nested(100_000), "levels deep"),
         (nested(DEEPEST + 2), "levels deep"),
         ('{"a":' * 500 + "1" + "}" * 500, "levels deep"),
-        ('["\\ud800"]', "surrogates"),
+        ('["\\ud800"]', "surrogate pair"),
         ('["\\u0000"]', "NUL"),
         ("1" * 100, "128 bits"),
         ("1" * 10_000, "digits"),
-        ("\xff", "utf-8|char 0"),
+        ("\xff", "byte 0 is not utf-8"),
     ],
 )
 def test_json_that_is_refused(text: str, complaint: str) -> None:

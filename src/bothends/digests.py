@@ -90,7 +90,7 @@ def read_digests(directory: Path) -> Digests | None:
     except ValidationError as error:
         raise BothendsError(f"{path}: damaged, {first_problem(error)}") from None
     except ValueError as error:
-        raise BothendsError(f"{path}: damaged, no list of digests ({error!r})") from None
+        raise BothendsError(f"{path}: damaged, no list of digests ({error})") from None
 
 
 def record_digests(directory: Path, names: Iterable[str], written: Iterable[str] = ()) -> Digests:

@@ -49,6 +49,8 @@ def parse_json(text: bytes) -> Any:
         value = json.loads(text)
     except RecursionError:
         raise ValueError(f"brackets more than {DEEPEST} levels deep") from None
+    except UnicodeDecodeError as error:  # which carries all of the text
+        raise ValueError(f"byte {error.start} is not {error.encoding}") from None
     _check(value, most_values=len(text))
     return value
 
@@ -167,4 +169,7 @@ def _check(value: Any, most_values: int) -> None:
             if "\0" in value:
                 raise ValueError("a text with a NUL in it")
             if not value.isascii():
-                value.encode()  # half a surrogate pair has no UTF-8
+                try:
+                    value.encode()
+                except UnicodeEncodeError:
+                    raise ValueError("a text with half a surrogate pair") from None

@@ -163,5 +163,8 @@ def spell_options(message: str) -> str:
 
 
 def _complain(message: str, status: int) -> int:
-    print(f"bothends: error: {' '.join(message.split())}", file=sys.stderr)
+    line = " ".join(message.split())
+    # A file's own words may be in it, and among them what would rule a terminal.
+    shown = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in line)
+    print(f"bothends: error: {shown}", file=sys.stderr)
     return status

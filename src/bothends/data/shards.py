@@ -271,7 +271,7 @@ def read_manifest(directory: Path) -> CorpusManifest:
     try:
         content = parse_versioned(read_bounded(path, LARGEST_JSON), path, FORMAT_VERSION)
     except ValueError as error:
-        raise BothendsError(f"{path}: damaged, not a corpus's manifest ({error!r})") from None
+        raise BothendsError(f"{path}: damaged, not a corpus's manifest ({error})") from None
     try:
         return CorpusManifest.model_validate(content)
     except ValidationError as error:

@@ -101,7 +101,7 @@ def read_description(directory: Path) -> Description:
     except OSError as error:
         raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:
-        raise BothendsError(f"{path}: damaged, not a model's configuration ({error!r})") from None
+        raise BothendsError(f"{path}: damaged, not a model's configuration ({error})") from None
     try:
         description = Description.model_validate(content)
     except ValidationError as error:

@@ -72,7 +72,7 @@ class Vocabulary:
         self.model = model
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except RuntimeError:
+        except (RuntimeError, UnicodeDecodeError):  # the latter quotes what it cannot read
             raise BothendsError(f"{path}: damaged, or not a SentencePiece model") from None
         self.size: int = self._processor.get_piece_size()
         found = {

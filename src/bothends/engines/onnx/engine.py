@@ -218,14 +218,16 @@ def _load_session(path: Path, description: Description, threads: int) -> Any:
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # what is an error comes as an exception as well
     try:
+        # Without the fallback: it prints to stdout, and tries the same once more.
         session = onnxruntime.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"]
+            str(path), options, providers=["CPUExecutionProvider"], enable_fallback=0
         )
+        metadata = _metadata(session)  # names and texts in it may be no UTF-8
     except Exception as error:  # its exceptions have no common base of their own
         if is_out_of_memory(error):
             raise MemoryError(f"{path} cannot be loaded") from None
         raise BothendsError(f"{path}: damaged, not an exported graph ({error})") from None
-    check_metadata(path, _metadata(session), description)
+    check_metadata(path, metadata, description)
     return session
 
 

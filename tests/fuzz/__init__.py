@@ -1,0 +1,1 @@
+"""Readers of foreign bytes, and inputs that once went wrong."""
