@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from bothends.errors import BothendsError
-from bothends.files import atomic_file, is_new, new_directory, write_atomically
+from bothends.files import (
+    atomic_file,
+    is_new,
+    new_directory,
+    write_atomically,
+    write_output,
+)
 
 
 def names(directory: Path) -> list[str]:
@@ -219,3 +225,15 @@ def test_everything_in_a_directory_is_made_durable(
     new = tmp_path / "new"
     made = [tmp_path, new, new / "folder", new / "folder" / "file"]
     assert {path.stat().st_ino for path in made} <= synced
+
+
+def test_an_output_that_is_a_link_or_a_device(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("file")
+    write_output(link, b"content")
+    assert link.is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"content"
+    write_output(Path(os.devnull), b"content")
+    assert not Path(os.devnull).is_file()
+    with pytest.raises(BothendsError, match="/dev/full: cannot be written \\(No space left"):
+        write_output(Path("/dev/full"), b"content")

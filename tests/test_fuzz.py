@@ -22,7 +22,7 @@ from fuzz.readers import READERS, Reader
 FUZZ = Path(__file__).parent / "fuzz"
 #: Inputs for each reader; 0 is the suite's small and repeatable number.
 LONG = int(os.environ.get("BOTHENDS_FUZZ", "0"))
-BUDGET = LONG or 40
+BUDGET = LONG or 30
 
 #: What parsers are known to stumble over.
 TOKENS = [

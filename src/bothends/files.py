@@ -32,6 +32,17 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
 
 
+def write_output(path: Path, content: bytes) -> None:
+    """Write a file that the user has named: a device is written to, and a link stays one."""
+    if path.exists() and not path.is_file():
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
+    else:
+        write_atomically(path.resolve(), content)
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write, which gets the name `path` when the context is left without an error.

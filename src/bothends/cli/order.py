@@ -26,7 +26,8 @@ def order(
     With the positions, directions and mask that the network is given.
     """
     from bothends.drawing import draw_svg, draw_text, in_ascii
-    from bothends.errors import BothendsError, UsageError
+    from bothends.errors import UsageError
+    from bothends.files import write_output
     from bothends.order import GenerationOrder
 
     parsed = GenerationOrder.parse(name)
@@ -39,11 +40,7 @@ def order(
         if not all(word.isprintable() for word in words):
             raise UsageError("--text has a character that cannot be printed")
     if svg is not None:
-        picture = draw_svg(parsed, words)
-        try:
-            svg.write_text(picture, encoding="utf-8")
-        except OSError as error:
-            raise BothendsError(f"{svg}: cannot be written ({error.strerror})") from None
+        write_output(svg, draw_svg(parsed, words).encode())
     terminal = sys.stdout.isatty()
     drawing = draw_text(
         parsed,

@@ -1,4 +1,8 @@
-"""Files that a command writes: output paths are checked before the work starts."""
+"""Files that a command writes: output paths are checked before the work starts.
+
+One rule for all commands: the directory of a file must be there, since a misspelled one should not
+come into being; a directory that a command writes is made, with those above it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bothends.errors import BothendsError
+from bothends.files import write_output
 
 #: As a file to write JSON to: standard output.
 STANDARD_OUTPUT = Path("-")
@@ -20,7 +25,7 @@ def write_json(path: Path | None, content: dict[str, Any]) -> None:
     if path == STANDARD_OUTPUT:
         print(line)
     elif path is not None:
-        path.write_text(line + "\n", encoding="utf-8")
+        write_output(path, f"{line}\n".encode())
 
 
 def check_writable(

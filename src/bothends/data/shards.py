@@ -152,10 +152,7 @@ class PreparedCorpus:
         for vocabulary in (vocabularies.source, vocabularies.target):
             record = self.manifest.files.get(vocabulary.path.name)
             if record != record_of(vocabulary.model):
-                raise BothendsError(
-                    f"{vocabulary.path}: damaged or exchanged, it is not the file that {MANIFEST} "
-                    "describes; prepare again"
-                )
+                raise _changed(vocabulary.path)
         return vocabularies
 
     def split(self, name: str) -> TokenPairs:
@@ -173,10 +170,16 @@ class PreparedCorpus:
         """Source and target lines of the validation pairs, in the order of `split("valid")`."""
         self.split(VALID)
         source, target = (
-            (self.directory / f"{VALID}.{side}").read_bytes().decode().split("\n")[:-1]
-            for side in ("source", "target")
+            self._text(self.directory / f"{VALID}.{side}") for side in ("source", "target")
         )
         return source, target
+
+    def _text(self, path: Path) -> list[str]:
+        """The lines of a file, which is small enough to be compared with its digest each time."""
+        content = path.read_bytes()
+        if self.manifest.files.get(path.name) != record_of(content):
+            raise _changed(path)
+        return content.decode().split("\n")[:-1]
 
 
 class PairWriter:
@@ -276,6 +279,12 @@ def read_manifest(directory: Path) -> CorpusManifest:
         return CorpusManifest.model_validate(content)
     except ValidationError as error:
         raise BothendsError(f"{path}: damaged, {first_problem(error)}") from None
+
+
+def _changed(path: Path) -> BothendsError:
+    return BothendsError(
+        f"{path}: damaged or exchanged, it is not the file that {MANIFEST} describes; prepare again"
+    )
 
 
 def _shard_name(split: str, number: int) -> str:

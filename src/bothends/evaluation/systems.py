@@ -10,7 +10,7 @@ from pathlib import Path
 from bothends.errors import UsageError, warn
 from bothends.evaluation.evaluate import Evaluation, System, evaluate
 from bothends.evaluation.parallel_lines import read_aligned, read_lines
-from bothends.files import write_atomically
+from bothends.files import write_output
 from bothends.jobs.filter_process import ProgramOptions
 from bothends.jobs.line_program import LineProgram
 from bothends.metrics.named import choose_metrics, default_tokenizer
@@ -116,11 +116,7 @@ def _run(plan: EvaluationPlan, sources: Sequence[str]) -> Iterator[System]:
 
 
 def _write(output: Path, texts: Sequence[str]) -> None:
-    content = "".join(f"{text}\n" for text in texts)
-    if output.is_file() or not output.exists():
-        write_atomically(output, content.encode())
-    else:  # a device, which is written to and not replaced
-        output.write_text(content, "utf-8")
+    write_output(output, "".join(f"{text}\n" for text in texts).encode())
 
 
 def translate_all(

@@ -1,0 +1,236 @@
+"""What happens to what a command writes: full disks, kills, read-only directories, closed pipes.
+
+For every command and every fault: the error is one line, what is there has not lost a byte, and the
+same command, run again, gives what an undisturbed one gives.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from writing_commands import COMMANDS, Ending, in_child, snapshot
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="faults are put into forks")
+
+#: What changes a file system, by which progress is counted.
+CALLS = ("open", "mkdir", "rename", "replace", "rmdir", "unlink", "fsync", "symlink")
+
+#: All commands; training takes a little longer than the others.
+QUICK = [
+    name if name != "train" else pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS
+]
+
+
+class Undisturbed:
+    """A workspace before and after a command that nothing happened to."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self.name, self._before = name, directory / "before"
+        self._before.mkdir()
+        COMMANDS[name].make(self._before)
+        after = self.workspace(directory / "after")
+        self.calls = _count_calls(name, after)
+        self.result = snapshot(after)
+        assert self.result != snapshot(self._before)
+
+    def workspace(self, path: Path) -> Path:
+        return Path(shutil.copytree(self._before, path, symlinks=True))
+
+    def check(self, workspace: Path) -> None:
+        """The result is there already, or else the same command works, and gives it."""
+        if snapshot(workspace) == self.result:
+            return
+        again = in_child(COMMANDS[self.name].arguments, workspace)
+        assert again.status == 0, again.errors
+        assert snapshot(workspace) == self.result
+        directories = [path for path in workspace.rglob(".*.partial") if path.is_dir()]
+        assert directories == []
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Undisturbed]:
+    return cache(lambda name: Undisturbed(name, tmp_path_factory.mktemp("undisturbed")))
+
+
+def _count_calls(name: str, workspace: Path) -> int:
+    """Run a command; how many of `CALLS` it makes."""
+    read, write = os.pipe()
+
+    def count() -> None:
+        _at_call(None, lambda: os.write(write, b"x"))
+
+    ending = in_child(COMMANDS[name].arguments, workspace, count)
+    os.close(write)
+    assert ending.status == 0, ending.errors
+    with open(read, "rb") as file:
+        return len(file.read())
+
+
+def _at_call(number: int | None, action: Callable[[], object]) -> None:
+    """Have `action` happen before call `number` of `CALLS`, counted from 0; before all if None."""
+    made = 0
+
+    def guard(function: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*arguments: Any, **options: Any) -> Any:
+            nonlocal made
+            if number in (None, made):
+                action()
+            made += 1
+            return function(*arguments, **options)
+
+        return guarded
+
+    for call in CALLS:
+        setattr(os, call, guard(getattr(os, call)))
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _fill_disk() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def assert_one_line(ending: Ending, reason: str) -> None:
+    assert ending.status == 1, ending.errors
+    assert "Traceback" not in ending.errors
+    last = ending.errors.splitlines()[-1]
+    assert last.startswith("bothends: error: ")
+    assert reason in last
+
+
+def moments(name: str, calls: int, count: int) -> list[int]:
+    """Some of the calls, always the same ones, the last among them."""
+    chosen = random.Random(name).sample(range(calls), min(count, calls))
+    return sorted({*chosen[:-1], calls - 1})
+
+
+Undo = Callable[[str], Undisturbed]
+
+
+@pytest.mark.parametrize("limit", [0, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_full_disk(name: str, limit: int, undisturbed: Undo, tmp_path: Path) -> None:
+    """No file may have more than so many bytes."""
+    workspace = undisturbed(name).workspace(tmp_path / "workspace")
+
+    def fill() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+
+    ending = in_child(COMMANDS[name].arguments, workspace, fill)
+    if ending.status or not limit:
+        assert_one_line(ending, "File too large")
+    undisturbed(name).check(workspace)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_disk_that_fills_up_on_the_way(name: str, undisturbed: Undo, tmp_path: Path) -> None:
+    for number in moments(name, undisturbed(name).calls, 2):
+        workspace = undisturbed(name).workspace(tmp_path / str(number))
+        fill = partial(_at_call, number, _fill_disk)
+        ending = in_child(COMMANDS[name].arguments, workspace, fill)
+        if ending.status:  # a directory that could not be made durable is no error
+            assert_one_line(ending, "No space left on device")
+        undisturbed(name).check(workspace)
+
+
+def _killed(name: str, undisturbed: Undo, tmp_path: Path, count: int) -> None:
+    killed = 0
+    for number in moments(name, undisturbed(name).calls, count):
+        workspace = undisturbed(name).workspace(tmp_path / str(number))
+        kill = partial(_at_call, number, _kill)
+        ending = in_child(COMMANDS[name].arguments, workspace, kill)
+        # A few calls fewer than before are enough to be done: caches of fonts, for one.
+        assert ending.status in (0, -signal.SIGKILL), ending.errors
+        killed += ending.status != 0
+        undisturbed(name).check(workspace)
+    assert killed
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_killed_at_some_moments(name: str, undisturbed: Undo, tmp_path: Path) -> None:
+    _killed(name, undisturbed, tmp_path, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_killed_at_many_moments(name: str, undisturbed: Undo, tmp_path: Path) -> None:
+    _killed(name, undisturbed, tmp_path, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_killed_at_any_time(name: str, undisturbed: Undo, tmp_path: Path) -> None:
+    """By the clock, and in a process of its own: three times for each command."""
+    generator = random.Random(name)
+    command = [sys.executable, "-m", "bothends", *COMMANDS[name].arguments.split()]
+    started = time.monotonic()
+    subprocess.run(command, cwd=undisturbed(name).workspace(tmp_path / "timed"), check=True)
+    takes = time.monotonic() - started
+    for number in range(3):
+        workspace = undisturbed(name).workspace(tmp_path / str(number))
+        process = subprocess.Popen(command, cwd=workspace, stderr=subprocess.DEVNULL)
+        time.sleep(generator.uniform(0.2, 1.0) * takes)
+        process.kill()
+        process.wait()
+        undisturbed(name).check(workspace)
+
+
+def _give_up_override() -> None:
+    """Have root obey permissions like anybody else: without CAP_DAC_OVERRIDE."""
+    library = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    data = (ctypes.c_uint32 * 6)()
+    assert library.capget(header, data) == 0
+    data[0] &= ~(1 << 1)
+    assert library.capset(header, data) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="root obeys no permissions")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_read_only_directory(name: str, undisturbed: Undo, tmp_path: Path) -> None:
+    workspace = undisturbed(name).workspace(tmp_path / "workspace")
+    before = snapshot(workspace)
+    folders = [workspace, *(path for path in workspace.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        ending = in_child(COMMANDS[name].arguments, workspace, _give_up_override)
+        assert snapshot(workspace) == before
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert ending.status == 1, ending.errors
+    assert "Traceback" not in ending.errors
+    assert ending.errors.splitlines()[-1].startswith("bothends: error: ")
+    undisturbed(name).check(workspace)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_closed_pipe(name: str, undisturbed: Undo, tmp_path: Path) -> None:
+    """Nobody reads what it prints: what it writes is written all the same, and no word is lost."""
+    workspace = undisturbed(name).workspace(tmp_path / "workspace")
+    read, write = os.pipe()
+    os.close(read)
+    ending = in_child(COMMANDS[name].arguments, workspace, stdout=write)
+    os.close(write)
+    assert ending.status == 0, ending.errors
+    assert "Traceback" not in ending.errors
+    assert "Error" not in ending.errors
+    assert snapshot(workspace) == undisturbed(name).result
