@@ -12,6 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from bothends.cli.bulk import (
+    OnCrashOption,
+    SearchSettings,
+    ShardLinesOption,
+    ShardOption,
+    WorkersOption,
+    job_teacher,
+    translate_job,
+)
 from bothends.cli.options import (
     DEFAULTS,
     BeamOption,
@@ -88,6 +97,10 @@ def translate(
         bool | None,
         typer.Option(help="Report lines and speed on stderr; by default on a terminal."),
     ] = None,
+    workers: WorkersOption = None,
+    shard: ShardOption = None,
+    shard_lines: ShardLinesOption = 2000,
+    on_crash: OnCrashOption = "error",
 ) -> None:
     """Translate text, line by line.
 
@@ -107,6 +120,17 @@ def translate(
     from bothends.translator import LoadOptions
 
     inputs = expand_globs(files or [])
+    if workers is not None or shard is not None:
+        others = (n_best > 1, min_length, max_length, deduplicate, scores, json_, strict, threads)
+        if any(others) or precision or device or invalid != "error":
+            raise UsageError(
+                "of the options for translations, a job takes --beam, --length-penalty, "
+                "--max-source-length, --engine and --format lines alone"
+            )
+        search = SearchSettings(beam, length_penalty, max_source_length)
+        teacher = job_teacher(model, engine, search, format_)
+        translate_job(teacher, inputs, output or [], workers, shard, shard_lines, on_crash)
+        return
     outputs = choose_outputs(inputs, output) if output else []
     check_writable({"--output": outputs}, inputs)
     options = TranslationOptions(

@@ -135,7 +135,7 @@ class DistilledCorpus:
             counts=counts,
             files=files,
             shards=digests,
-            provenance=_provenance(teacher, sources),
+            provenance=provenance_of(teacher, sources),
         )
         content = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
         write_atomically(self.path / MANIFEST, content.encode())
@@ -188,7 +188,8 @@ class _TextInTheMaking:
         return counts, records
 
 
-def _provenance(teacher: Teacher, sources: Sequence[Path]) -> dict[str, Any]:
+def provenance_of(teacher: Teacher, sources: Sequence[Path]) -> dict[str, Any]:
+    """Who translated what, where: for readers of a manifest."""
     return {
         **teacher.provenance(),
         "sources": [str(path) for path in sources],

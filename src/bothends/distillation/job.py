@@ -42,6 +42,7 @@ class Job(Strict):
     beam: int | None = None
     length_penalty: float | None = None
     max_source_length: int | None = None
+    split_sentences: bool | None = None
     shard_lines: int = SHARD_LINES
     sources: tuple[SourceRecord, ...]
 

@@ -65,6 +65,8 @@ class ModelTeacher:
     beam: int = TranslationOptions.beam
     length_penalty: float = TranslationOptions.length_penalty
     max_source_length: int = TranslationOptions.max_source_length
+    #: translate the sentences of a line one by one
+    split_sentences: bool = False
     has_scores: bool = True
 
     @property
@@ -77,6 +79,7 @@ class ModelTeacher:
             beam=self.beam,
             length_penalty=self.length_penalty,
             max_source_length=self.max_source_length,
+            split_sentences=self.split_sentences,
         )
 
     def settings(self) -> Mapping[str, Any]:
@@ -87,6 +90,7 @@ class ModelTeacher:
             "beam": options.beam,
             "length_penalty": options.length_penalty,
             "max_source_length": options.max_source_length,
+            "split_sentences": options.split_sentences or None,
         }
 
     def fingerprint(self) -> str:

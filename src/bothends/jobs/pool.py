@@ -81,6 +81,9 @@ class ProcessPool:
         if self.processes < 1:
             raise UsageError(f"processes must be at least 1, but are {self.processes}")
 
+    def __str__(self) -> str:
+        return f"{self.processes} {'process' if self.processes == 1 else 'processes'}"
+
     def run(
         self,
         work: Work[Task, Result],
@@ -119,6 +122,18 @@ class ProcessPool:
             # Workers that are still busy are not needed: somebody failed, or Ctrl-C was pressed.
             for worker in workers:
                 worker.end()
+
+
+def parse_pool(text: str) -> Pool:
+    """`4` is that many processes, `ray` or `ray:ADDRESS` the workers of a cluster."""
+    if text.isdecimal():
+        return ProcessPool(int(text), ATTEMPTS)
+    name, _, address = text.partition(":")
+    if name == "ray":
+        from bothends.jobs.ray_pool import RayPool
+
+        return RayPool(address or None)
+    raise UsageError(f"workers {text!r}: expected a number of processes, ray or ray:ADDRESS")
 
 
 def pool_of(processes: int, attempts: int = 1) -> Pool:
