@@ -239,3 +239,23 @@ def test_a_job_needs_files_and_a_place(tmp_path: Path, capsys: pytest.CaptureFix
     for words in ([], [text], ["--output", str(tmp_path / "out")]):
         status, message = error_line(["translate", "--workers=2", *words], capsys)
         assert (status, "a job needs files and one --output" in message) == (2, True)
+
+
+def test_the_slurm_script_shares_a_job(tmp_path: Path) -> None:
+    """As Slurm would run it: an array of two, and a last job."""
+    text = write_lines(tmp_path / "text", sentences(40, 5))
+    script = Path(__file__).parents[1] / "deploy" / "translate.slurm"
+    (tmp_path / "bothends").write_text(f'#!/bin/sh\nexec {sys.executable} -m bothends "$@"\n')
+    (tmp_path / "bothends").chmod(0o755)
+    settings = {
+        "MODEL": str(tiny_model("1x1")),
+        "INPUT": str(text),
+        "OUTPUT": str(tmp_path / "out"),
+        "PARTS": "2",
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+    }
+    for task in ({"SLURM_ARRAY_TASK_ID": "1"}, {"SLURM_ARRAY_TASK_ID": "2"}, {}):
+        assert not (tmp_path / "out").exists()
+        words = ["sh", str(script), "--shard-lines", "10"]
+        subprocess.run(words, env={**os.environ, **settings, **task}, check=True)
+    assert (tmp_path / "out").read_text().count("\n") == 40

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bothends.cli.bulk import OnCrashOption, WorkersOption
 from bothends.cli.options import (
     DEFAULTS,
     BeamOption,
@@ -50,6 +51,7 @@ def distill(
     processes: Annotated[
         int | None, typer.Option(min=1, help="Processes that share the work; else one per core.")
     ] = None,
+    workers: WorkersOption = None,
     shard: Annotated[
         str | None,
         typer.Option(metavar="I/N", help="Only the I-th of N parts, for one of N machines."),
@@ -75,12 +77,7 @@ def distill(
     shard_lines: Annotated[
         int, typer.Option(min=1, help="Lines that are translated and saved together.")
     ] = 2000,
-    on_crash: Annotated[
-        Literal["error", "empty"],
-        typer.Option(
-            help="A line that crashes workers: name it and fail, or translate to nothing."
-        ),
-    ] = "error",
+    on_crash: OnCrashOption = "error",
     engine: EngineOption = "onnx",
 ) -> None:
     """Have a teacher write the corpus that students learn from.
@@ -97,10 +94,13 @@ def distill(
     from bothends.distillation.teachers import CommandTeacher, ModelTeacher, choose_teacher
     from bothends.errors import UsageError
     from bothends.jobs.filter_process import ProgramOptions
+    from bothends.jobs.pool import parse_pool
     from bothends.model.bundled import find_model
     from bothends.processes import available_cores
     from bothends.records import first_problem
 
+    if processes is not None and workers is not None:
+        raise UsageError("--processes and --workers: give one of the two")
     try:
         filters = PairFilters(
             drop_empty=drop_empty,
@@ -127,6 +127,7 @@ def distill(
             output=output,
             filters=filters,
             processes=processes or available_cores(),
+            pool=None if workers is None else parse_pool(workers),
             share=None if shard is None else Share.parse(shard),
             merge_only=merge,
             shard_lines=shard_lines,

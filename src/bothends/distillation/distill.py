@@ -13,7 +13,7 @@ from bothends.distillation.shard_run import OnCrash, ShardRun, Share
 from bothends.distillation.teachers import Teacher
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs.locks import lock_directory
-from bothends.jobs.pool import ATTEMPTS, pool_of
+from bothends.jobs.pool import ATTEMPTS, Pool, pool_of
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Distillation:
     merge_only: bool = False
     shard_lines: int = SHARD_LINES
     on_crash: OnCrash = "error"
+    #: who does the work; else `processes` of this machine
+    pool: Pool | None = None
 
     def __post_init__(self) -> None:
         if self.share is not None and self.merge_only:
@@ -89,14 +91,12 @@ def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> None
     there = job.shards - len(corpus.missing(job))
     if there:
         _say(f"{options.output}: going on, {there:,} of {job.shards:,} shards are there")
-    processes = min(options.processes, len(missing))
+    pool = options.pool or pool_of(min(options.processes, len(missing)), ATTEMPTS)
     _say(
         f"{options.teacher.name} translates {sum(map(job.shard_size, missing)):,} of "
-        f"{job.lines:,} lines, "
-        + (f"beam {job.beam}, " if job.beam else "")
-        + f"{processes} {'process' if processes == 1 else 'processes'}"
+        f"{job.lines:,} lines, " + (f"beam {job.beam}, " if job.beam else "") + str(pool)
     )
-    run.run(pool_of(processes, ATTEMPTS), "distill")
+    run.run(pool, "distill")
 
 
 def _say(text: str) -> None:

@@ -58,6 +58,9 @@ class Pool(Protocol):
 class InThisProcess:
     """The pool of one: tasks are done here, one after the other."""
 
+    def __str__(self) -> str:
+        return "1 process"
+
     def run(
         self,
         work: Work[Task, Result],
