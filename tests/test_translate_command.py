@@ -322,11 +322,11 @@ class TestOutputFiles:
         assert output.read_text().splitlines() == translate(first, second).lines
 
     def test_one_file_for_each_empty_ones_too(self, translate: Command, tmp_path: Path) -> None:
-        text = {"a.txt": b"ba bo\nda\n", "b.txt": b"", "c.txt": b"du", "d.txt": b""}
+        text = {"a.en": b"ba bo\nda\n", "b.en": b"", "c.en": b"du", "d.en": b""}
         for name, content in text.items():
             (tmp_path / name).write_bytes(content)
         (tmp_path / "to").mkdir()
-        outcome = translate(tmp_path / "*.txt", "-o", tmp_path / "to")
+        outcome = translate(tmp_path / "*.en", "-o", tmp_path / "to")
         assert outcome == Outcome(0, "", "")
         for name, content in text.items():
             assert (tmp_path / "to" / name).read_text() == translate(text=content).output
@@ -581,3 +581,22 @@ class TestProcess:
             "sys.exit(str(heavy) if heavy else 0)"
         )
         subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_name_of_a_file_chooses_its_format(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    page, notes = tmp_path / "page.md", tmp_path / "notes.srt"
+    page.write_text("# Good night\n\n- `code`\n- [Tom](http://a.b/c)\n", encoding="utf-8")
+    notes.write_text("1\n00:00:01,000 --> 00:00:02,000\nI am hungry.\n", encoding="utf-8")
+    assert run(["translate", str(page)]) == 0
+    by_name = capsysbinary.readouterr().out
+    assert run(["translate", "--format", "markdown", str(page)]) == 0
+    assert capsysbinary.readouterr().out == by_name
+    assert by_name.startswith(b"# ")
+    assert b"- `code`" in by_name
+    assert b"](http://a.b/c)" in by_name
+    assert run(["translate", "--format", "lines", str(page)]) == 0
+    assert capsysbinary.readouterr().out != by_name
+    assert run(["translate", str(page), str(notes)]) == 2
+    assert b"several formats (markdown, srt)" in capsysbinary.readouterr().err

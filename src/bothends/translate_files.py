@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from bothends.documents import DocumentFormat, DocumentOptions, translate_document
+from bothends.documents import DocumentFormat, DocumentOptions, format_of, translate_document
 from bothends.errors import BothendsError, UsageError, warn
 from bothends.files import atomic_file
 from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
@@ -131,6 +131,22 @@ def choose_outputs(inputs: Sequence[Path], outputs: Sequence[Path]) -> list[Path
             "once for each file, or name a directory"
         )
     return list(outputs)
+
+
+def format_by_name(inputs: Sequence[Path]) -> DocumentFormat | None:
+    """The format that the names of the files tell: `page.md` is Markdown. None if they are lines.
+
+    Files of several formats are an error: which one is meant, nobody can guess.
+    """
+    formats = dict.fromkeys(map(format_of, inputs))
+    if len(formats) > 1:
+        names = ", ".join(str(path) for path in inputs[:4])
+        raise UsageError(
+            f"{names}: files of several formats ({', '.join(formats)}); translate each kind by "
+            "itself, or name one with --format"
+        )
+    (found,) = formats or ("lines",)
+    return None if found == "lines" else found
 
 
 def expand_globs(paths: Sequence[Path]) -> list[Path]:

@@ -62,8 +62,8 @@ def translate(
         Literal["lines", "text", "markdown", "html", "srt"] | None,
         typer.Option(
             "--format",
-            help="lines: one sentence each, as it is; or documents. Else lines, split into "
-            "sentences where they hold several.",
+            help="By default as the file name says (.txt, .md, .html, .srt), or else lines, split "
+            "where they hold several sentences; lines: one sentence each, as it is.",
         ),
     ] = None,
     beam: BeamOption = DEFAULTS.beam,
@@ -113,6 +113,7 @@ def translate(
         StandardOutput,
         choose_outputs,
         expand_globs,
+        format_by_name,
         translate_documents,
         translate_files,
     )
@@ -143,6 +144,9 @@ def translate(
         deduplicate=deduplicate,
         batch_tokens=batch_tokens,
     )
+    # What a pipe brings, or a job with scores and records, are lines.
+    if format_ is None and not (scores or json_ or n_best > 1):
+        format_ = format_by_name(inputs)
     is_document = format_ is not None and format_ != "lines"
     if is_document and (n_best > 1 or scores or json_):
         raise UsageError(
