@@ -155,7 +155,7 @@ def test_a_long_sentence_is_cut_at_clauses(limit: int, parts: list[str]) -> None
     assert [text[a:b] for a, b in spans] == parts
 
 
-@pytest.mark.parametrize("unit", ["a", "a. ", "(", "( a. ", "“你。", "a b ", "1. ", "A. B. "])
+@pytest.mark.parametrize("unit", ["a", "a. ", "(", "( a. ", "“你。", "a b ", "1. ", "A. B. ", " "])
 def test_time_is_linear(unit: str) -> None:
     def seconds(count: int) -> float:
         text = unit * count

@@ -35,7 +35,8 @@ _END = re.compile(
     rf"|[{re.escape(_ENDS)}][{re.escape(_ENDS)}{_WIDE_ENDS}]*(?:[ \u00a0](?=\.))?"
 )
 _AFTER_END = re.compile(rf"(?:\[\d{{1,3}}\]|[{re.escape(_CLOSERS)}])*(?:[ \u00a0\u202f]»(?=\s|$))?")
-_BREAK = re.compile(rf"[^\S{SEPARATOR}]*(?:{SEPARATOR}|\n[^\S\n]*\n)\s*")
+# Tried only where white space begins: from each of its characters would take the square of them.
+_BREAK = re.compile(rf"(?<![^\S{SEPARATOR}])[^\S{SEPARATOR}]*(?:{SEPARATOR}|\n[^\S\n]*\n)\s*")
 _SPACE = re.compile(r"\s+")
 _WORD_BEFORE = re.compile(r"[^\s(\[{\"'“”„«»‹›,;:/–—]*$")
 _SPACED_ABBREVIATION = re.compile(r"\w{1,4}\.[ \u00a0]?$")
