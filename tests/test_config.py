@@ -55,7 +55,10 @@ def test_an_unknown_preset_names_the_nearest() -> None:
             "share_embeddings needs one vocabulary for source and target",
         ),
         (dict(norm="both"), "norm: Input should be 'pre' or 'post'"),
-        (dict(activation="tanh"), "activation: Input should be 'relu', 'gelu' or 'silu'"),
+        (
+            dict(activation="tanh"),
+            "activation: Input should be 'relu', 'gelu', 'gelu-tanh' or 'silu'",
+        ),
         (dict(dropout=dict(residual=1.0)), "dropout.residual: Input should be less than 1"),
         (dict(width=1_000_000_000), "width: Input should be less than or equal to 65536"),
         (dict(encoder_layers=100_000), "encoder_layers: Input should be less than or equal to 512"),
@@ -63,6 +66,10 @@ def test_an_unknown_preset_names_the_nearest() -> None:
             dict(width=65_536, encoder_layers=512),
             "layers of these sizes have 9,141,301,018,624 weights; "
             "expected at most 100,000,000,000",
+        ),
+        (
+            dict(frame=dict(prompt=[32000])),
+            "a token of the frame is outside the target vocabulary of 32000",
         ),
         (dict(depth=3), "depth: Extra inputs are not permitted"),
     ],

@@ -39,6 +39,8 @@ LAYOUTS = [
     dict(share_embeddings=False, target_vocabulary_size=29),
     dict(tie_output=False, output_bias=True),
     dict(embedding_scale=False, encoder_layers=1, decoder_layers=3),
+    dict(embedding_norm=True, learned_positions=40, norm_epsilon=1e-3),
+    dict(sinusoid="tensor2tensor", position_offset=2, activation="gelu-tanh"),
 ]
 
 

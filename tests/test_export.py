@@ -41,6 +41,7 @@ CONFIGS: list[dict[str, Any]] = [
     dict(norm="pre", encoder_layers=1, decoder_layers=3),
     dict(share_embeddings=False, target_vocabulary_size=29, tie_output=False, output_bias=True),
     dict(share_embeddings=False, target_vocabulary_size=29),
+    dict(learned_positions=9, embedding_norm=True),
 ]
 
 

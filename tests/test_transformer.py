@@ -35,6 +35,10 @@ LAYOUTS = [
     pytest.param(dict(output_bias=True), id="bias"),
     pytest.param(dict(sinusoid="halves"), id="halves"),
     pytest.param(dict(encoder_layers=3, decoder_layers=1), id="layers-apart"),
+    pytest.param(dict(sinusoid="tensor2tensor", position_offset=2), id="tensor2tensor"),
+    pytest.param(dict(learned_positions=40), id="learned-positions"),
+    pytest.param(dict(embedding_norm=True), id="embedding-norm"),
+    pytest.param(dict(activation="gelu-tanh"), id="gelu-tanh"),
 ]
 
 

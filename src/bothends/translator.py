@@ -79,7 +79,9 @@ class Translator:
         self.vocabularies = vocabularies
         self.threads = threads
         self.engine_name = engine_name
-        generator = Generator(engine, description.order, description.model.special)
+        generator = Generator(
+            engine, description.order, description.model.special, description.model
+        )
         self._model = TextModel(generator, vocabularies, context, description.lengths)
         self._workers = Workers(threads)
 

@@ -22,6 +22,7 @@ from bothends.cli.analyse import analyse
 from bothends.cli.average import average
 from bothends.cli.bench import bench
 from bothends.cli.chain import chain
+from bothends.cli.convert import convert
 from bothends.cli.demo import demo
 from bothends.cli.distill import distill
 from bothends.cli.evaluate import evaluate
@@ -59,6 +60,7 @@ app.add_typer(analyse, name="analyse")
 app.command()(average)
 app.command(cls=SeveralValues)(bench)
 app.command()(chain)
+app.command()(convert)
 app.command()(demo)
 app.command(cls=SeveralValues)(distill)
 app.command(cls=SeveralValues)(evaluate)

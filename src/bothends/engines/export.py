@@ -19,20 +19,20 @@ from bothends.engines.onnx.products import FloatProducts, Int8Products, Products
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError
 from bothends.files import is_new, new_directory, write_atomically
-from bothends.model.config import ModelConfig
+from bothends.model.config import NOT_IN_GRAPHS, ModelConfig
 from bothends.model.directory import (
     CARD,
     CONFIG,
     DECODER,
     ENCODER,
     FILES,
+    VOCABULARIES,
     WEIGHTS,
     read_description,
     record_model,
 )
 from bothends.model.weights import in_float32, read_weights
 from bothends.order import GenerationOrder
-from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 
 
 def export_model(directory: Path, precision: Precision, output: Path) -> None:
@@ -56,7 +56,7 @@ def export_model(directory: Path, precision: Precision, output: Path) -> None:
 
 def _copy_rest(directory: Path, output: Path) -> None:
     """Copy what the runtime needs besides the graphs."""
-    for name in (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, CONFIG, CARD):
+    for name in (*VOCABULARIES, CONFIG, CARD):
         if (directory / name).is_file():
             if name != CARD:
                 check_file(directory / name)
@@ -83,7 +83,7 @@ def write_graphs(
         "graph_version": str(GRAPH_VERSION),
         "precision": precision,
         "order": str(order),
-        "model": config.model_dump_json(exclude={"dropout"}),
+        "model": config.model_dump_json(exclude=NOT_IN_GRAPHS),
         # Two graphs of one export: a step of one must not follow another's encoder.
         "weights": _fingerprint(single),
     }

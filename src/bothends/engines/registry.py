@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from bothends.engines.prompt import with_prompt
 from bothends.engines.protocol import Engine
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.model.directory import DECODER, ENCODER, WEIGHTS
+from bothends.model.directory import DECODER, ENCODER, WEIGHTS, read_description
 
 EngineName = Literal["native", "onnx", "torch"]
 Precision = Literal["float32", "int8"]
@@ -30,12 +31,15 @@ def load_engine(
             what = "engine" if known is EngineName else "precision"
             raise UsageError(f"unknown {what} {value!r}; {nearest(value, get_args(known))}")
     if name == "torch":
-        return _load_torch_engine(directory, precision, device or "cpu")
-    if device not in (None, "cpu"):
+        engine = _load_torch_engine(directory, precision, device or "cpu")
+    elif device not in (None, "cpu"):
         raise UsageError(f"the {name} engine runs on the CPU, not on {device}: use torch")
-    if name == "native":
-        return _load_native_engine(directory, precision)
-    return _load_onnx_engine(directory, precision)
+    elif name == "native":
+        engine = _load_native_engine(directory, precision)
+    else:
+        engine = _load_onnx_engine(directory, precision)
+    description = read_description(directory)
+    return with_prompt(engine, description.model, description.order)
 
 
 def default_engine(directory: Path, precision: Precision | None = None) -> EngineName:

@@ -13,6 +13,7 @@ import numpy as np
 
 from bothends.engines.export import export_model
 from bothends.engines.onnx.engine import OnnxEngine
+from bothends.engines.prompt import with_prompt
 from bothends.errors import BothendsError
 from bothends.evaluation.bench.synthetic import random_sources
 from bothends.metrics.sums import bleu, tokenizer_for
@@ -158,7 +159,12 @@ def report_int8(directory: Path, exported: Path, sample: Sample | None) -> Itera
     with TemporaryDirectory() as scratch:
         export_model(directory, "float32", Path(scratch))
         int8, float32 = (
-            Generator(OnnxEngine.load(each), description.order, special)
+            Generator(
+                with_prompt(OnnxEngine.load(each), description.model, description.order),
+                description.order,
+                special,
+                description.model,
+            )
             for each in (exported, Path(scratch))
         )
         agreement = compare(int8, float32, sources, options)

@@ -15,7 +15,7 @@ from bothends.filling.options import FillOptions
 from bothends.order import BoolArray, IntArray
 from bothends.search.fill import FREE, Frame
 from bothends.text.ends import GivenEnds
-from bothends.text.vocabulary import SPACE, Vocabulary
+from bothends.text.vocabulary import SPACE, TextVocabulary
 
 
 class Rules:
@@ -23,7 +23,7 @@ class Rules:
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
+        vocabulary: TextVocabulary,
         given: GivenEnds,
         options: FillOptions,
         first_words: frozenset[str],

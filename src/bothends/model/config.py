@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
@@ -36,13 +39,13 @@ class Dropout(Strict):
 class Architecture(Strict):
     """What a recipe can choose of a network. The defaults are the paper's (Transformer base)."""
 
-    #: only where source and target have vocabularies of their own
     encoder_layers: int = Field(6, ge=1, le=512)
     decoder_layers: int = Field(6, ge=1, le=512)
     width: int = Field(512, ge=2, le=1 << 16)
     heads: int = Field(8, ge=1, le=1024)
     feed_forward: int = Field(2048, ge=1, le=1 << 20)
-    activation: Literal["relu", "gelu", "silu"] = "relu"
+    #: `gelu-tanh` is the approximation of `gelu` that some models were trained with
+    activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "relu"
     #: where layer normalisation stands: before a sublayer, or after its residual sum
     norm: Literal["pre", "post"] = "post"
     dropout: Dropout = Dropout()
@@ -53,8 +56,17 @@ class Architecture(Strict):
     #: multiply embeddings by sqrt(width)
     embedding_scale: bool = True
     output_bias: bool = False
-    #: sine and cosine side by side, or all sines before all cosines
-    sinusoid: Literal["interleaved", "halves"] = "interleaved"
+    #: sine and cosine side by side, or all sines before all cosines, or the latter as tensor2tensor
+    #: and fairseq compute it, with wavelengths that end at 10000 and not before it
+    sinusoid: Literal["interleaved", "halves", "tensor2tensor"] = "interleaved"
+    #: how far positions are from where the sinusoid begins to count
+    position_offset: int = Field(0, ge=0, le=1 << 20)
+    #: positions with learned vectors, which bound the length of a text; 0 for sinusoids
+    learned_positions: int = Field(0, ge=0, le=1 << 20)
+    #: a norm on the sum of token embedding and position
+    embedding_norm: bool = False
+    #: what layer norms add to the variance
+    norm_epsilon: float = Field(1e-5, gt=0.0)
 
     @model_validator(mode="after")
     def _divisible(self) -> Self:
@@ -76,6 +88,16 @@ class Architecture(Strict):
         return self.width // self.heads
 
 
+class TextFrame(Strict):
+    """The tokens around a text, as the model has seen them in training."""
+
+    source_prefix: tuple[int, ...] = ()
+    #: `None` is the end symbol
+    source_suffix: tuple[int, ...] | None = None
+    #: what the decoder has written before the text begins, such as the target language
+    prompt: tuple[int, ...] = ()
+
+
 class ModelConfig(Architecture):
     """An encoder-decoder Transformer: its architecture, and what comes from its vocabulary."""
 
@@ -83,6 +105,7 @@ class ModelConfig(Architecture):
     #: only where source and target have vocabularies of their own
     target_vocabulary_size: int | None = Field(None, ge=1, le=1 << 24)
     special: SpecialTokens = SpecialTokens()
+    frame: TextFrame = TextFrame()
 
     @model_validator(mode="after")
     def _fits_the_vocabulary(self) -> Self:
@@ -94,23 +117,66 @@ class ModelConfig(Architecture):
         smallest = min(self.vocabulary_size, self.target_size)
         if not all(0 <= token < smallest for _, token in self.special):
             raise ValueError(f"a special token is outside the vocabulary of {smallest}")
+        for side, tokens, size in (
+            ("source", (*self.frame.source_prefix, *self.source_suffix), self.vocabulary_size),
+            ("target", self.frame.prompt, self.target_size),
+        ):
+            if not all(0 <= token < size for token in tokens):
+                raise ValueError(f"a token of the frame is outside the {side} vocabulary of {size}")
         return self
 
     @model_serializer(mode="wrap")
     def _sizes_first(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As in every file so far: the vocabulary's sizes, the architecture, the special tokens."""
+        """As in every file so far: the vocabulary's sizes, the architecture, the special tokens.
+
+        Settings that came later are written where they differ from their default. So models that
+        do without them can still be read by versions that do not know them.
+        """
         content = write(self)
-        first = {name: content[name] for name in _SIZES if name in content}
-        return {**first, **content}
+        names = [*_SIZES, *(name for name in content if name not in _SIZES)]
+        return {
+            name: content[name]
+            for name in names
+            if name in content
+            and (name not in _LATER or getattr(self, name) != type(self).model_fields[name].default)
+        }
 
     @property
     def target_size(self) -> int:
         """Words that the decoder can produce."""
         return self.target_vocabulary_size or self.vocabulary_size
 
+    @property
+    def source_suffix(self) -> tuple[int, ...]:
+        """What follows the text of a source."""
+        suffix = self.frame.source_suffix
+        return (self.special.end,) if suffix is None else suffix
 
+    def framed(self, source: Sequence[int] | NDArray[np.int64]) -> list[int]:
+        """The ids of a source text with what stands around it."""
+        return [*self.frame.source_prefix, *source, *self.source_suffix]
+
+    @property
+    def longest_source(self) -> int | None:
+        """Tokens of text that a source may have; `None` if positions set no limit."""
+        if not self.learned_positions:
+            return None
+        return self.learned_positions - len(self.framed([]))
+
+    @property
+    def longest_target(self) -> int | None:
+        """Tokens of text that a target may have, its end symbol excluded."""
+        if not self.learned_positions:
+            return None
+        return self.learned_positions - len(self.frame.prompt) - 1
+
+
+#: Settings that a graph does not depend on.
+NOT_IN_GRAPHS = {"dropout", "frame"}
+#: Settings that models have not always had.
+_LATER = {"position_offset", "learned_positions", "embedding_norm", "norm_epsilon", "frame"}
 #: Settings that recipes have not always had; a recipe that does not set them is written as before.
-LATER_SETTINGS = frozenset({"sinusoid"})
+LATER_SETTINGS = frozenset({"sinusoid", *_LATER})
 _SIZES = ("vocabulary_size", "target_vocabulary_size")
 
 

@@ -1,7 +1,8 @@
 """A model is a directory: what is in it, and how its description is read and written.
 
     config.json            architecture, order, languages or task, format version, provenance
-    sentencepiece.model    the vocabulary (or sentencepiece.source.model and .target.model)
+    sentencepiece.model    the vocabulary (or sentencepiece.source.model and .target.model); a
+                           converted model has vocabulary.json and vocabulary.model
     model.safetensors      weights, for training
     encoder.onnx, decoder.onnx   graphs, for the runtime
     digests.json           size and SHA-256 of all these
@@ -39,6 +40,7 @@ from bothends.records import (
     parse_versioned,
     read_bounded,
 )
+from bothends.text.foreign import FOREIGN_FILES
 from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 
 FORMAT_VERSION = 1
@@ -47,8 +49,9 @@ WEIGHTS = "model.safetensors"
 ENCODER = "encoder.onnx"
 DECODER = "decoder.onnx"
 CARD = "README.md"
+VOCABULARIES = (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FOREIGN_FILES)
 #: What a model is made of, as far as it is there; `digests.json` describes these.
-FILES = (CONFIG, VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, WEIGHTS, ENCODER, DECODER)
+FILES = (CONFIG, *VOCABULARIES, WEIGHTS, ENCODER, DECODER)
 
 
 class Description(Strict):

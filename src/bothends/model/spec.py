@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Generic, Literal, TypeVar
 
+from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
 from bothends.order import GenerationOrder
 
@@ -56,17 +57,51 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Positions(Table):
+    """Learned vectors of positions `-origin ... `: row `origin` is position 0."""
+
+    origin: int
+
+    @classmethod
+    def of_order(cls, name: str, config: ModelConfig, order: GenerationOrder) -> Positions | None:
+        """Those that the slots of an order need; an order that counts from both ends has negative
+        ones too, in a table of twice the height."""
+        if not config.learned_positions:
+            return None
+        limit = config.learned_positions
+        origin = limit if (order.positions(4) < 0).any() else 0
+        rows = origin + limit + bool(origin)
+        return cls(Tensor(f"{name}.weight", (rows, config.width), "table"), origin)
+
+    @property
+    def slots(self) -> int:
+        """How many slots of a text have positions in the table."""
+        rows, _ = self.weight.shape
+        return 2 * self.origin or rows
+
+    def check(self, slots: int) -> None:
+        """Complain about a text that is longer."""
+        if slots > self.slots:
+            raise BothendsError(
+                f"a text of {slots} tokens, but the model has learned {self.slots} positions; "
+                "shorten it, or allow a smaller maximum length"
+            )
+
+
+@dataclass(frozen=True)
 class Norm:
     """A layer norm: `gain * normalised + shift`."""
 
     gain: Tensor
     shift: Tensor
-    epsilon: float = 1e-5
+    epsilon: float
 
     @classmethod
-    def of(cls, name: str, width: int) -> Norm:
+    def of(cls, name: str, config: ModelConfig) -> Norm:
         return cls(
-            Tensor(f"{name}.weight", (width,), "gain"), Tensor(f"{name}.bias", (width,), "shift")
+            Tensor(f"{name}.weight", (config.width,), "gain"),
+            Tensor(f"{name}.bias", (config.width,), "shift"),
+            config.norm_epsilon,
         )
 
 
@@ -137,6 +172,8 @@ class Stack(Generic[Layer]):
     """The encoder or the decoder."""
 
     name: Literal["encoder", "decoder"]
+    #: of the sum of token embedding and position
+    embedding_norm: Norm | None
     layers: tuple[Layer, ...]
     #: A pre-norm residual stream leaves the last layer unnormalised.
     norm: Norm | None
@@ -158,6 +195,9 @@ class Network:
     output_bias: Tensor | None
     encoder: Stack[EncoderLayer]
     decoder: Stack[DecoderLayer]
+    #: learned ones; sinusoids need no tensor
+    source_positions: Positions | None
+    target_positions: Positions | None
     direction_embedding: Table | None
 
     @classmethod
@@ -181,6 +221,8 @@ class Network:
             output_bias=Tensor("output_bias", (words,), "bias") if config.output_bias else None,
             encoder=_encoder(config),
             decoder=_decoder(config),
+            source_positions=Positions.of_order("source_positions", config, GenerationOrder()),
+            target_positions=Positions.of_order("target_positions", config, order),
             direction_embedding=direction,
         )
 
@@ -214,7 +256,9 @@ def _encoder(config: ModelConfig) -> Stack[EncoderLayer]:
     for number in range(config.encoder_layers):
         name = f"encoder.layers.{number}"
         layers.append(EncoderLayer(*_self_attention(config, name), *_feed_forward(config, name)))
-    return Stack("encoder", tuple(layers), _final_norm(config, "encoder"))
+    return Stack(
+        "encoder", _embedding_norm(config, "encoder"), tuple(layers), _final_norm(config, "encoder")
+    )
 
 
 def _decoder(config: ModelConfig) -> Stack[DecoderLayer]:
@@ -228,7 +272,9 @@ def _decoder(config: ModelConfig) -> Stack[DecoderLayer]:
                 *_feed_forward(config, name),
             )
         )
-    return Stack("decoder", tuple(layers), _final_norm(config, "decoder"))
+    return Stack(
+        "decoder", _embedding_norm(config, "decoder"), tuple(layers), _final_norm(config, "decoder")
+    )
 
 
 def _self_attention(config: ModelConfig, layer: str) -> tuple[SelfAttention, Norm]:
@@ -236,7 +282,7 @@ def _self_attention(config: ModelConfig, layer: str) -> tuple[SelfAttention, Nor
     return SelfAttention(
         Projection.of(f"{name}.query_key_value", ("query", "key", "value"), width, width),
         Projection.of(f"{name}.output", ("output",), width, width),
-    ), Norm.of(f"{name}_norm", width)
+    ), Norm.of(f"{name}_norm", config)
 
 
 def _cross_attention(config: ModelConfig, layer: str) -> tuple[CrossAttention, Norm]:
@@ -245,7 +291,7 @@ def _cross_attention(config: ModelConfig, layer: str) -> tuple[CrossAttention, N
         Projection.of(f"{name}.query", ("query",), width, width),
         Projection.of(f"{name}.key_value", ("key", "value"), width, width),
         Projection.of(f"{name}.output", ("output",), width, width),
-    ), Norm.of(f"{name}_norm", width)
+    ), Norm.of(f"{name}_norm", config)
 
 
 def _feed_forward(config: ModelConfig, layer: str) -> tuple[FeedForward, Norm]:
@@ -253,8 +299,12 @@ def _feed_forward(config: ModelConfig, layer: str) -> tuple[FeedForward, Norm]:
     return FeedForward(
         Projection.of(f"{name}.inner", ("inner",), inner, width),
         Projection.of(f"{name}.outer", ("outer",), width, inner),
-    ), Norm.of(f"{name}_norm", width)
+    ), Norm.of(f"{name}_norm", config)
+
+
+def _embedding_norm(config: ModelConfig, stack: str) -> Norm | None:
+    return Norm.of(f"{stack}.embedding_norm", config) if config.embedding_norm else None
 
 
 def _final_norm(config: ModelConfig, stack: str) -> Norm | None:
-    return Norm.of(f"{stack}.norm", config.width) if config.norm == "pre" else None
+    return Norm.of(f"{stack}.norm", config) if config.norm == "pre" else None

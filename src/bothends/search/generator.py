@@ -3,7 +3,8 @@
     generator = Generator(engine, order, special)
     generator.search([[12, 7, 31], [9]], SearchOptions(beam=4))
 
-Sentences come and go without an end symbol and without padding. Both are added here, in one place,
+Sentences come and go without an end symbol and without padding. Both are added here, in one place
+(and whatever else a converted model has around a text),
 and the longest target of each sentence follows from its own source and not from its neighbours.
 """
 
@@ -13,7 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bothends.engines.protocol import Engine, pad_sources
+from bothends.model.config import ModelConfig
 from bothends.order import GenerationOrder, IntArray
 from bothends.search.batch import search_batch
 from bothends.search.beam import Hypothesis
@@ -34,12 +38,15 @@ class Generator:
     engine: Engine[Any]
     order: GenerationOrder
     special: SpecialTokens
+    #: of a model that frames its sources in a way of its own, or has learned positions
+    config: ModelConfig | None = None
 
     def search(self, sources: Sequence[Sentence], options: SearchOptions) -> list[list[Hypothesis]]:
         """The `n_best` hypotheses of each source, best first, as one batch."""
         if not len(sources):
             return []
-        return search_batch(self.engine, self.order, self.special, self.batch(sources), options)
+        model = (self.engine, self.order, self.special)
+        return search_batch(*model, self.batch(sources), options, self._limits(sources, options))
 
     def score(
         self, sources: Sequence[Sentence], targets: Sequence[Sequence[int]]
@@ -71,4 +78,15 @@ class Generator:
 
     def batch(self, sources: Sequence[Sentence]) -> IntArray:
         """Sources as an engine takes them: each with its end symbol, then padding."""
-        return pad_sources([[*source, self.special.end] for source in sources], self.special.pad)
+        if self.config is None:
+            framed = [[*source, self.special.end] for source in sources]
+        else:
+            longest = self.config.longest_source
+            framed = [self.config.framed(source[:longest]) for source in sources]
+        return pad_sources(framed, self.special.pad)
+
+    def _limits(self, sources: Sequence[Sentence], options: SearchOptions) -> IntArray:
+        """The most tokens that each target may have."""
+        limits = np.array([options.limit(len(source)) for source in sources])
+        longest = None if self.config is None else self.config.longest_target
+        return limits if longest is None else np.minimum(limits, longest)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from bothends.text.vocabulary import SPACE, Vocabulary
+from bothends.text.vocabulary import SPACE, TextVocabulary
 
 #: Tokens of remembered words, at about a hundred bytes each with their share of the word.
 _REMEMBERED_TOKENS = 2_000_000
@@ -19,7 +19,7 @@ _REMEMBERED_TOKENS = 2_000_000
 class CorpusEncoder:
     """Gives the ids that `vocabulary.encode` gives, and remembers words between calls."""
 
-    def __init__(self, vocabulary: Vocabulary, threads: int = 1) -> None:
+    def __init__(self, vocabulary: TextVocabulary, threads: int = 1) -> None:
         self._vocabulary = vocabulary
         self._threads = threads
         self._by_words = _separable(vocabulary)
@@ -44,7 +44,7 @@ class CorpusEncoder:
         return [list(chain.from_iterable(map(known, line))) for line in words]
 
 
-def _separable(vocabulary: Vocabulary) -> bool:
+def _separable(vocabulary: TextVocabulary) -> bool:
     """Whether a line's ids are those of its words, one after the other."""
     within_words = all(
         SPACE not in piece[1:] for piece in vocabulary.pieces(range(vocabulary.size))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bothends.errors import UsageError
-from bothends.text.vocabulary import Vocabulary
+from bothends.text.vocabulary import TextVocabulary
 
 #: No space is written before these.
 CLOSING = frozenset(".,;:!?)]}%…»”\u2019")
@@ -45,7 +45,7 @@ class GivenEnds:
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
+        vocabulary: TextVocabulary,
         prefix: str | Sequence[int] = "",
         suffix: str | Sequence[int] = "",
     ) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 import sentencepiece
@@ -38,13 +38,14 @@ VOCABULARY = "sentencepiece.model"
 SOURCE_VOCABULARY = "sentencepiece.source.model"
 TARGET_VOCABULARY = "sentencepiece.target.model"
 
+Side = Literal["source", "target"]
 Normalisation = Literal["nmt_nfkc", "nfkc", "identity"]
 
 #: What SentencePiece writes for a space.
 SPACE = "\u2581"
 
 #: What ends a line somewhere: a byte token can stand for one, but decoded text is one line.
-_LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 #: SentencePiece stops the process at words of 65,536 characters, and a line of a script without
 #: spaces is one word; longer lines are trained on in pieces.
@@ -61,6 +62,51 @@ class SpecialTokens(Strict):
     unknown: int = 1
     start: int = 2
     end: int = 3
+
+
+class TextVocabulary(Protocol):
+    """What everybody asks of a vocabulary, whichever library cuts the text."""
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def special(self) -> SpecialTokens: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def model(self) -> bytes:
+        """What tells two vocabularies apart."""
+        ...
+
+    def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
+        """Ids of each line, text only: no start, no end."""
+        ...
+
+    def decode(self, sequences: Sequence[Iterable[int]]) -> list[str]:
+        """Text of each sequence, always one line."""
+        ...
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The entry behind each id (`▁` is a space)."""
+        ...
+
+    def encode_inside(self, text: str) -> list[int]:
+        """Ids of a text that goes on without a space before it."""
+        ...
+
+    @property
+    def starts_word(self) -> BoolArray:
+        """`(V,)`: does this piece begin with a space?"""
+        ...
+
+    def save_side(self, directory: Path, side: Side | None) -> None:
+        """Write the files of one side's vocabulary, or of one for both sides."""
+        ...
 
 
 class Vocabulary:
@@ -123,7 +169,7 @@ class Vocabulary:
         ids = [[int(token) for token in sequence] for sequence in sequences]
         texts = self._processor.decode(ids, num_threads=1)
         # SentencePiece writes U+FFFD for each byte of an incomplete character: it is left out.
-        return [_LINE_BREAKS.sub(" ", text).replace("\ufffd", "") for text in texts]
+        return [LINE_BREAKS.sub(" ", text).replace("\ufffd", "") for text in texts]
 
     def encode_inside(self, text: str) -> list[int]:
         """Ids of a text that goes on without a space before it: the rest of a word, a full stop."""
@@ -151,13 +197,17 @@ class Vocabulary:
         """Write the model file, whole or not at all."""
         write_atomically(path, self.model)
 
+    def save_side(self, directory: Path, side: Side | None) -> None:
+        names = {None: VOCABULARY, "source": SOURCE_VOCABULARY, "target": TARGET_VOCABULARY}
+        self.save(Path(directory) / names[side])
+
 
 @dataclass(frozen=True)
 class Vocabularies:
     """The vocabularies of a model, the same object twice where they are joint."""
 
-    source: Vocabulary
-    target: Vocabulary
+    source: TextVocabulary
+    target: TextVocabulary
 
     @property
     def joint(self) -> bool:
@@ -170,6 +220,8 @@ class Vocabularies:
         if (directory / VOCABULARY).is_file():
             joint = Vocabulary.load(directory / VOCABULARY, special)
             return cls(joint, joint)
+        if foreign := cls._load_foreign(directory, special):
+            return foreign
         names = (SOURCE_VOCABULARY, TARGET_VOCABULARY)
         present = [name for name in names if (directory / name).is_file()]
         if not present:
@@ -178,13 +230,36 @@ class Vocabularies:
             )
         return cls(*(Vocabulary.load(directory / name, special) for name in names))
 
-    def save(self, directory: Path) -> None:
-        """Write the model file(s) into `directory`, each whole or not at all."""
-        if self.joint:
-            self.source.save(Path(directory) / VOCABULARY)
+    @classmethod
+    def _load_foreign(cls, directory: Path, special: SpecialTokens | None) -> Vocabularies | None:
+        """Those of a converted model, if `directory` has them."""
+        from bothends.text.foreign import ForeignVocabulary, vocabulary_name
+
+        if (directory / vocabulary_name(None)).is_file():
+            joint = ForeignVocabulary.load(directory / vocabulary_name(None))
+            found = cls(joint, joint)
+        elif (directory / vocabulary_name("source")).is_file():
+            names = vocabulary_name("source"), vocabulary_name("target")
+            found = cls(*(ForeignVocabulary.load(directory / name) for name in names))
         else:
-            self.source.save(Path(directory) / SOURCE_VOCABULARY)
-            self.target.save(Path(directory) / TARGET_VOCABULARY)
+            return None
+        for vocabulary in (found.source, found.target):
+            # Each side may spell an unknown word in its own way.
+            theirs, asked = vocabulary.special, special or vocabulary.special
+            if theirs.model_copy(update={"unknown": asked.unknown}) != asked:
+                raise BothendsError(
+                    f"{vocabulary.path}: special tokens {_spell(theirs.model_dump())}, but the "
+                    f"model has {_spell(asked.model_dump())}: it is another model's vocabulary"
+                )
+        return found
+
+    def save(self, directory: Path) -> None:
+        """Write the files into `directory`, each whole or not at all."""
+        if self.joint:
+            self.source.save_side(directory, None)
+        else:
+            self.source.save_side(directory, "source")
+            self.target.save_side(directory, "target")
 
 
 @dataclass(frozen=True)

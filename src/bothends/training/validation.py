@@ -15,7 +15,7 @@ from bothends.metrics import sums as metrics
 from bothends.model.torch.transformer import Transformer
 from bothends.search.generator import Generator
 from bothends.search.options import SearchOptions
-from bothends.text.vocabulary import Vocabulary
+from bothends.text.vocabulary import TextVocabulary
 from bothends.training.batches import collate, cut
 from bothends.training.distributed import Processes
 from bothends.training.recipe import Recipe, Validation
@@ -61,7 +61,7 @@ class Validator:
         self.micro_tokens = recipe.batch.micro_tokens
         self.processes = processes
         self.pairs: TokenPairs = corpus.split("valid")
-        self.vocabulary: Vocabulary = corpus.vocabularies().target
+        self.vocabulary: TextVocabulary = corpus.vocabularies().target
         self.references: list[str] = corpus.valid_text()[1]
 
     def judge(self, model: Transformer) -> Judgement:
@@ -114,7 +114,7 @@ class Validator:
 
     def _search(self, model: Transformer, batch: Sequence[int]) -> list[list[int]]:
         engine = TorchEngine(model, self.processes.device)
-        generator = Generator(engine, model.order, model.config.special)
+        generator = Generator(engine, model.order, model.config.special, model.config)
         found = generator.search([self.pairs[i][0].tolist() for i in batch], self.search)
         return [hypotheses[0].tokens for hypotheses in found]
 

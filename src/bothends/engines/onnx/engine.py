@@ -22,7 +22,8 @@ from bothends.engines.protocol import FloatArray, TopK
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
 from bothends.model.directory import DECODER, ENCODER, Description, read_description
-from bothends.model.sinusoid import sinusoid
+from bothends.model.sinusoid import position_encodings
+from bothends.model.spec import Network
 from bothends.order import Block, GenerationOrder, IntArray, Scalar
 
 #: Slots whose logits are held at once in `force`, or one sentence, if that is longer: 128 MB for
@@ -38,6 +39,7 @@ class OnnxEngine:
     ) -> None:
         self.config = config
         self.order = order
+        self._network = Network.of(config, order)
         self._encoder = encoder
         self._decoder = decoder
         self._positions = EncodingTable(config)
@@ -69,12 +71,15 @@ class OnnxEngine:
         sentences, length = source.shape
         real = source != self.config.special.pad
         mask = EVERYTHING if real.all() else additive(real)[:, None, None, :]
-        table, origin = self._positions.reach(length)
         heads, width = self.config.heads, self.config.head_width
         memory = SourceMemory(self._memories, (len(self._lines), sentences, heads, length, width))
         binding = Binding(self._encoder)
         binding.input("source", np.ascontiguousarray(source.T))
-        binding.input("encodings", table[origin : origin + length, None])
+        if learned := self._network.source_positions:
+            learned.check(length)
+        else:
+            table, origin = self._positions.reach(length)
+            binding.input("encodings", table[origin : origin + length, None])
         binding.input("source_mask", mask)
         binding.input("query_shape", np.array([length, sentences, -1, width]))
         binding.output("memory", memory.array)
@@ -135,8 +140,13 @@ class OnnxEngine:
                 binding.input("directions", arrays.directions[:, None])
         # (S * K, Z) -> (S, K, Z) -> (Z, K, S)
         arrays.tokens[...] = tokens.reshape(shape[::-1]).T
-        table, origin = self._positions.reach(block.mask.shape[1])
-        binding.input("position_encodings", table)
+        slots = block.mask.shape[1]
+        if learned := self._network.target_positions:
+            learned.check(slots)
+            origin = learned.origin
+        else:
+            table, origin = self._positions.reach(slots)
+            binding.input("position_encodings", table)
         np.add(block.positions, origin, out=arrays.positions)
         if self.order.uses_direction_embedding:
             arrays.directions[...] = block.directions
@@ -202,7 +212,7 @@ class EncodingTable:
 
     def _make(self, limit: int) -> Float32Array:
         positions = np.arange(-limit, limit + 1)
-        return sinusoid(positions, self.config.width, self.config.sinusoid).astype(np.float32)
+        return position_encodings(positions, self.config).astype(np.float32)
 
 
 def _load_session(path: Path, description: Description, threads: int) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bothends.errors import BothendsError
+from bothends.model.config import NOT_IN_GRAPHS
 from bothends.model.directory import CONFIG, DECODER, ENCODER, Description
 
 #: Version of the graphs' inputs and outputs; graphs of another version are refused.
@@ -23,8 +24,8 @@ def check_metadata(path: Path, found: Mapping[str, str], description: Descriptio
             f"{path}: graph version {found.get('graph_version', 'unknown')}, but this bothends "
             f"runs {GRAPH_VERSION}; {again}"
         )
-    # Dropout is not in the graph, and may have been changed since.
-    model = description.model.model_dump_json(exclude={"dropout"})
+    # Dropout and frame are not in the graph, and may have been changed since.
+    model = description.model.model_dump_json(exclude=NOT_IN_GRAPHS)
     if found.get("order") != str(description.order) or found.get("model") != model:
         raise BothendsError(f"{path}: exported from another model than {CONFIG} says; {again}")
 

@@ -62,10 +62,15 @@ class NetworkWriter(Generic[Prepared]):
         """Source ids (N, S) -> keys and values of all decoder layers (2 * layers, S, H, N, d)."""
         graph, config = self.graph, self.config
         source = graph.input("source", np.int64, ["N", "S"])
-        encodings = graph.input("encodings", np.float32, ["N", 1, config.width])
+        learned = self.network.source_positions
+        if learned:
+            encodings = self._first_rows(learned, source)
+        else:
+            encodings = graph.input("encodings", np.float32, ["N", 1, config.width])
         mask = graph.input("source_mask", np.float32, ["mask S", 1, 1, "mask N"])
         shape = graph.input("query_shape", np.int64, [4])  # N, S, -1, d: of rows by their heads
         x = self._embed(source, self.network.source_embedding, encodings)
+        x = self._norm(x, self.network.encoder.embedding_norm)
         for layer in self.network.encoder.layers:
             x = self._encoder_layer(layer, x, shape, mask)
         memory = self._memory(self._norm(x, self.network.encoder.norm))
@@ -77,7 +82,10 @@ class NetworkWriter(Generic[Prepared]):
         graph, config, network = self.graph, self.config, self.network
         tokens = graph.input("tokens", np.int64, ["Z", "R"])
         positions = graph.input("positions", np.int64, ["Z", 1])
-        table = graph.input("position_encodings", np.float32, ["P", config.width])
+        if network.target_positions:
+            table = self._stored(network.target_positions.weight)
+        else:
+            table = graph.input("position_encodings", np.float32, ["P", config.width])
         mask = graph.input("mask", np.float32, ["mask S", 1, "mask Z * K", "E"])
         source_mask = graph.input("source_mask", np.float32, ["mask S", 1, 1, "mask N"])
         shape = graph.input("query_shape", np.int64, [4])  # Z * K, S, -1, d
@@ -88,6 +96,7 @@ class NetworkWriter(Generic[Prepared]):
             table = self._stored(network.direction_embedding.weight)
             encodings = graph.node("Add", encodings, graph.node("Gather", table, directions))
         x = self._embed(tokens, network.target_embedding, encodings)
+        x = self._norm(x, network.decoder.embedding_norm)
         for number, layer in enumerate(network.decoder.layers):
             x = self._decoder_layer(number, layer, x, shape, mask, source_mask)
         self._answer(self._norm(x, network.decoder.norm))
@@ -185,6 +194,8 @@ class NetworkWriter(Generic[Prepared]):
                 return self.products.read_relu(x)
             case "gelu":
                 return self.products.read(self.graph.node("Gelu", x))
+            case "gelu-tanh":
+                return self.products.read(self.graph.node("Gelu", x, approximate="tanh"))
             case "silu":
                 return self.products.read(self.graph.node("Mul", x, self.graph.node("Sigmoid", x)))
 
@@ -222,6 +233,13 @@ class NetworkWriter(Generic[Prepared]):
         embedded = self.products.embed(tokens, name, self.weights[name], scale)
         shape = self.graph.constant([-1, self.config.width], np.int64)
         return self.graph.node("Reshape", self.graph.node("Add", embedded, encodings), shape)
+
+    def _first_rows(self, positions: Table, tokens: str) -> str:
+        """The vectors (N, 1, D) of the first positions, for tokens (N, S)."""
+        length = self.graph.node("Shape", tokens, start=0, end=1)
+        start = self.graph.constant([0], np.int64)
+        rows = self.graph.node("Slice", self._stored(positions.weight), start, length)
+        return self.graph.node("Unsqueeze", rows, self.graph.constant([1], np.int64))
 
     def _memory(self, x: str) -> str:
         """Keys and values of all decoder layers, from one product of the encoder's rows (N * S, D).

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from bothends.engines.prompt import with_prompt
 from bothends.engines.registry import EngineName, Precision, default_engine
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.bench.measure import Contestant
@@ -139,7 +140,7 @@ def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contest
             if pairs.references is not None:
                 bleu(tokenizer)  # what it wants and is not installed is named before the work
             workload = Text(
-                wishes.source.name, pairs.lines, vocabularies, pairs.references, tokenizer
+                wishes.source.name, pairs.lines, vocabularies, config, pairs.references, tokenizer
             )
             if overlong := workload.overlong:
                 notes.append(
@@ -206,7 +207,13 @@ def _loader(directory: Path, engine: EngineName) -> Callable[[int], Any]:
         return lambda threads: native()  # a search takes one core: see `Bothends.arrangements`
     from bothends.engines.onnx.engine import OnnxEngine
 
-    return lru_cache(maxsize=None)(partial(OnnxEngine.load, directory))
+    description = read_description(directory)
+
+    def load(threads: int) -> Any:
+        onnx = OnnxEngine.load(directory, threads)
+        return with_prompt(onnx, description.model, description.order)
+
+    return lru_cache(maxsize=None)(load)
 
 
 def _random_ids(name: str, config: ModelConfig, wishes: Wishes, never_ends: bool) -> RandomIds:

@@ -19,7 +19,7 @@ import numpy as np
 
 from bothends.evaluation.bench.systems import Label, Outcome, Request, Threads, arrangements
 from bothends.model.config import ModelConfig
-from bothends.model.sinusoid import sinusoid
+from bothends.model.sinusoid import position_encodings
 from bothends.model.spec import DecoderLayer, EncoderLayer, Network, Norm, Projection
 from bothends.model.weights import Weights
 from bothends.order import GenerationOrder, IntArray
@@ -35,6 +35,8 @@ def convert(config: ModelConfig, weights: Weights, precision: str, directory: Pa
         from ctranslate2 import specs
         from ctranslate2.specs.common_spec import Activation
 
+    # Its quantisation works in place, and the caller's weights serve other peers too.
+    weights = {name: array.copy() for name, array in weights.items()}
     activations = {"relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SWISH}
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
@@ -42,7 +44,7 @@ def convert(config: ModelConfig, weights: Weights, precision: str, directory: Pa
         pre_norm=config.norm == "pre",
         activation=activations[config.activation],
     )
-    table = sinusoid(np.arange(POSITIONS), config.width, config.sinusoid).astype(np.float32)
+    table = position_encodings(np.arange(POSITIONS), config).astype(np.float32)
     network = Network.of(config, GenerationOrder())
     spec.encoder.embeddings[0].weight = weights[network.source_embedding.weight.name]
     spec.decoder.embeddings.weight = weights[network.target_embedding.weight.name]

@@ -7,80 +7,16 @@ sublayer and ties its output layer, so it stands for the models that do the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from bothends.convert.to_marian import POSITIONS, marian_state
 from bothends.engines.protocol import pad_sources
 from bothends.errors import BothendsError
 from bothends.evaluation.bench.systems import Label, Outcome, Request, Threads
 from bothends.model.config import ModelConfig
-from bothends.model.sinusoid import sinusoid
-from bothends.model.spec import DecoderLayer, EncoderLayer, Network, Norm, Part, Projection
 from bothends.model.weights import Weights
-from bothends.order import GenerationOrder, IntArray
-
-#: Positions in Marian's tables.
-POSITIONS = 1024
-
-#: What Marian calls a part of a fused projection.
-_PARTS: dict[Part, str] = {
-    "query": "q_proj",
-    "key": "k_proj",
-    "value": "v_proj",
-    "output": "out_proj",
-    "inner": "fc1",
-    "outer": "fc2",
-}
-
-
-def marian_state(config: ModelConfig, weights: Weights) -> Weights:
-    """Our tensors under Marian's names; fused projections are taken apart."""
-    network = Network.of(config, GenerationOrder())
-    table = sinusoid(np.arange(POSITIONS), config.width, config.sinusoid).astype(np.float32)
-    source = weights[network.source_embedding.weight.name]
-    target = weights[network.target_embedding.weight.name]
-    state = {
-        "model.encoder.embed_tokens.weight": source,
-        "model.decoder.embed_tokens.weight": target,
-        "lm_head.weight": target,
-        "model.encoder.embed_positions.weight": table,
-        "model.decoder.embed_positions.weight": table,
-        "final_logits_bias": np.zeros((1, config.target_size), np.float32),
-    }
-    if config.share_embeddings:
-        state["model.shared.weight"] = source
-    if network.output_bias:
-        state["final_logits_bias"] = weights[network.output_bias.name][None]
-    for stack in network.stacks:
-        for number, layer in enumerate(stack.layers):
-            for module, ours in _modules(layer):
-                theirs = f"model.{stack.name}.layers.{number}{module}"
-                if isinstance(ours, Norm):
-                    state[f"{theirs}.weight"] = weights[ours.gain.name]
-                    state[f"{theirs}.bias"] = weights[ours.shift.name]
-                    continue
-                for kind, tensor in (("weight", ours.weight), ("bias", ours.bias)):
-                    pieces = np.split(weights[tensor.name], len(ours.parts))
-                    for part, piece in zip(ours.parts, pieces, strict=True):
-                        state[f"{theirs}.{_PARTS[part]}.{kind}"] = piece
-    return state
-
-
-def _modules(layer: EncoderLayer | DecoderLayer) -> Iterator[tuple[str, Projection | Norm]]:
-    """Where Marian has what a layer of ours has."""
-    yield ".self_attn", layer.self_attention.query_key_value
-    yield ".self_attn", layer.self_attention.output
-    yield ".self_attn_layer_norm", layer.self_attention_norm
-    if isinstance(layer, DecoderLayer):
-        yield ".encoder_attn", layer.cross_attention.query
-        yield ".encoder_attn", layer.cross_attention.key_value
-        yield ".encoder_attn", layer.cross_attention.output
-        yield ".encoder_attn_layer_norm", layer.cross_attention_norm
-    yield "", layer.feed_forward.inner
-    yield "", layer.feed_forward.outer
-    yield ".final_layer_norm", layer.feed_forward_norm
+from bothends.order import IntArray
 
 
 def marian_config(config: ModelConfig) -> Any:

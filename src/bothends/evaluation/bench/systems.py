@@ -13,9 +13,17 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, Protocol
 
-from bothends.engines.protocol import Engine, FloatArray, Searched, State, TopK, WholeSearch
+from bothends.engines.protocol import (
+    Engine,
+    FloatArray,
+    Searched,
+    State,
+    TopK,
+    WholeSearch,
+    pad_sources,
+)
 from bothends.order import Block, GenerationOrder, IntArray
-from bothends.search.generator import Generator
+from bothends.search.batch import search_batch
 from bothends.search.options import SearchOptions
 from bothends.text.vocabulary import SpecialTokens
 
@@ -220,9 +228,9 @@ class Bothends:
     ) -> Outcome:
         started = perf_counter()
         timed = TimedSearch(engine) if isinstance(engine, WholeSearch) else TimedEngine(engine)
-        generator = Generator(timed, self._order, self._special)
-        # Sources end with their end symbol, as peers want them; the generator adds it itself.
-        found = generator.search([source[:-1] for source in sources], request.options)
+        # Sources come with the tokens around them, as peers want them.
+        batch = pad_sources(sources, self._special.pad)
+        found = search_batch(timed, self._order, self._special, batch, request.options)
         best = [hypotheses[0] for hypotheses in found]
         parts = timed.parts
         parts.search = perf_counter() - started - parts.encoder - parts.decoder

@@ -13,6 +13,7 @@ import numpy as np
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.bench.systems import Outcome, Request
 from bothends.metrics.sums import DEFAULT_TOKENIZER
+from bothends.model.config import ModelConfig
 from bothends.order import IntArray
 from bothends.text.pairs import read_lines
 from bothends.text.vocabulary import Vocabularies
@@ -58,6 +59,8 @@ class Text:
     name: str
     lines: Sequence[str]
     vocabularies: Vocabularies
+    #: which says what stands around a source
+    config: ModelConfig
     references: Sequence[str] | None = None
     #: sacreBLEU's, for the language of the translations
     tokenizer: str = DEFAULT_TOKENIZER
@@ -74,12 +77,14 @@ class Text:
         return [slice(start, start + size) for start in range(0, len(self.lines), size)]
 
     def read(self, batch: slice) -> Sequence[IntArray]:
-        vocabulary = self.vocabularies.source
-        end, limit = vocabulary.special.end, OPTIONS.max_source_length
-        return [np.array([*pieces[:limit], end]) for pieces in vocabulary.encode(self.lines[batch])]
+        longest = self.config.longest_source
+        limit = OPTIONS.max_source_length if longest is None else longest
+        encoded = self.vocabularies.source.encode(self.lines[batch])
+        cut = min(limit, OPTIONS.max_source_length)
+        return [np.array(self.config.framed(pieces[:cut])) for pieces in encoded]
 
     def request(self, sources: Sequence[IntArray], beam: int) -> Request:
-        longest = max(map(len, sources)) - 1
+        longest = max(map(len, sources)) - len(self.config.framed([]))
         return Request(beam, 0, OPTIONS.limit(longest), limits_by_source=True)
 
     def write(self, outcome: Outcome) -> list[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
@@ -26,6 +27,7 @@ from bothends.model.torch.linear import Linear
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu_,  # in place: its gradient needs the result alone
     "gelu": F.gelu,
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
 }
 
@@ -36,7 +38,10 @@ def linear(projection: spec.Projection) -> Linear:
     return Linear(inputs, outputs)
 
 
-def layer_norm(norm: spec.Norm) -> nn.LayerNorm:
+def layer_norm(norm: spec.Norm | None) -> nn.Module:
+    """A norm, or nothing where there is none."""
+    if norm is None:
+        return nn.Identity()
     return nn.LayerNorm(norm.gain.shape, norm.epsilon)
 
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from bothends.model import spec
 from bothends.model.config import ModelConfig
-from bothends.model.sinusoid import sinusoid
+from bothends.model.sinusoid import position_encodings
 from bothends.model.torch.dropout import CheapDropout
 from bothends.model.torch.layers import (
     DecoderLayer,
@@ -117,7 +117,7 @@ class PositionTable:
             self.limit, table = 2 * self.limit, None
         if table is None or table.dtype != like.dtype or table.device != like.device:
             signed = np.arange(-self.limit, self.limit + 1)
-            exact = sinusoid(signed, self.config.width, self.config.sinusoid)
+            exact = position_encodings(signed, self.config)
             self.table = table = torch.from_numpy(exact).to(like.device, like.dtype)
         return table[positions + self.limit]
 
@@ -125,8 +125,9 @@ class PositionTable:
 class Encoder(nn.Module):
     def __init__(self, stack: spec.Stack[spec.EncoderLayer], config: ModelConfig) -> None:
         super().__init__()
+        self.embedding_norm = layer_norm(stack.embedding_norm)
         self.layers = nn.ModuleList(EncoderLayer(layer, config) for layer in stack.layers)
-        self.norm = layer_norm(stack.norm) if stack.norm else nn.Identity()
+        self.norm = layer_norm(stack.norm)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         for layer in self.layers:
@@ -138,8 +139,9 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     def __init__(self, stack: spec.Stack[spec.DecoderLayer], config: ModelConfig) -> None:
         super().__init__()
+        self.embedding_norm = layer_norm(stack.embedding_norm)
         self.layers = nn.ModuleList(DecoderLayer(layer, config) for layer in stack.layers)
-        self.norm = layer_norm(stack.norm) if stack.norm else nn.Identity()
+        self.norm = layer_norm(stack.norm)
 
     def start(self, memory: Memory) -> DecoderState:
         layers = [layer.start(memory.states) for layer in self.layers]  # type: ignore[operator]
@@ -168,6 +170,9 @@ class Transformer(nn.Module):
         self.source_embedding = embedding(network.source_embedding)
         if not config.share_embeddings:
             self.target_embedding = embedding(network.target_embedding)
+        if network.source_positions and network.target_positions:
+            self.source_positions = embedding(network.source_positions)
+            self.target_positions = embedding(network.target_positions)
         if network.direction_embedding:
             self.direction_embedding = embedding(network.direction_embedding)
         self.encoder = Encoder(network.encoder, config)
@@ -190,8 +195,11 @@ class Transformer(nn.Module):
         mask = source != self.config.special.pad
         length = source.shape[1]
         positions = torch.arange(length, device=source.device)
-        encodings = self._encodings(positions, length)
-        x = self._embed(self.source_embedding, source, encodings)
+        if described := self.network.source_positions:
+            encodings = _look_up(self.source_positions, described, positions, length)
+        else:
+            encodings = self._encodings(positions, length)
+        x = self.encoder.embedding_norm(self._embed(self.source_embedding, source, encodings))
         return Memory(self.encoder(self.dropout(x), mask[:, None, None, :]), mask)
 
     def start(self, memory: Memory) -> DecoderState:
@@ -211,11 +219,15 @@ class Transformer(nn.Module):
         slots, the result is (n, D): theirs alone.
         """
         embedding = self.source_embedding if self.config.share_embeddings else self.target_embedding
-        encodings = self._encodings(block.positions, block.mask.shape[1])
+        slots = block.mask.shape[1]
+        if described := self.network.target_positions:
+            encodings = _look_up(self.target_positions, described, block.positions, slots)
+        else:
+            encodings = self._encodings(block.positions, slots)
         if self.order.uses_direction_embedding:
             # (Z, D) + (Z, D): added to the positions first, and not to every row
             encodings = encodings + self.direction_embedding(block.directions)
-        x = self._embed(embedding, tokens, encodings)
+        x = self.decoder.embedding_norm(self._embed(embedding, tokens, encodings))
         hidden: Tensor = self.decoder(self.dropout(x), block.mask, state, wanted)
         return hidden
 
@@ -259,6 +271,15 @@ class Transformer(nn.Module):
         """Scaled embeddings of tokens (B, L) plus the encodings (L, D) of their places."""
         scale = self.config.width**0.5 if self.config.embedding_scale else 1.0
         return torch.add(encodings, embedding(tokens), alpha=scale)
+
+
+def _look_up(
+    table: nn.Embedding, described: spec.Positions, positions: Tensor, slots: int
+) -> Tensor:
+    """Learned vectors (L, D) of `positions` (L,), in a text of so many slots up to here."""
+    described.check(slots)
+    vectors: Tensor = table(positions + described.origin)
+    return vectors
 
 
 def _initialise(module: nn.Module) -> None:

@@ -1,0 +1,1 @@
+"""Models of other libraries as model directories of ours, and back."""

@@ -1,0 +1,108 @@
+"""The settings of a Hugging Face model: `config.json` and its neighbours, read with care."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from bothends.errors import BothendsError
+
+#: Types of model that we know, by what they call themselves.
+Family = Literal["bart", "m2m_100", "marian", "mbart", "pegasus"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
+Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
+_ACTIVATIONS: dict[str, Activation] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file."""
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise BothendsError(f"{path.parent}: {path.name} is missing") from None
+    except (OSError, ValueError) as error:
+        raise BothendsError(f"{path}: damaged, not JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise BothendsError(f"{path}: damaged, expected an object")
+    return content
+
+
+class Settings:
+    """The settings of one model, by the names that they have there."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = Path(directory) / "config.json"
+        self._content = read_json(self.path)
+        generation = Path(directory) / "generation_config.json"
+        self._generation = read_json(generation) if generation.is_file() else {}
+
+    @property
+    def family(self) -> Family:
+        found = self._content.get("model_type")
+        if found not in FAMILIES:
+            raise BothendsError(
+                f"{self.path}: model type {found!r} cannot be converted; supported are "
+                f"{', '.join(FAMILIES)} (NLLB is m2m_100) and CTranslate2's Transformer models"
+            )
+        return cast(Family, found)
+
+    def whole(self, *names: str) -> int:
+        """A whole number that all these settings share."""
+        values = {self._content.get(name) for name in names}
+        value = self._content.get(names[0])
+        if len(values) > 1:
+            raise BothendsError(
+                f"{self.path}: {' and '.join(names)} differ, and our network has one size for both"
+            )
+        if type(value) is not int or value < 1:
+            raise BothendsError(f"{self.path}: {names[0]} should be a whole number, not {value!r}")
+        return value
+
+    def token(self, name: str) -> int | None:
+        """The id of a token, in either file; the one for generation counts more."""
+        value = self._generation.get(name, self._content.get(name))
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if value is not None and (type(value) is not int or value < 0):
+            raise BothendsError(f"{self.path}: {name} should be a token's id, not {value!r}")
+        return value
+
+    def required_token(self, name: str) -> int:
+        value = self.token(name)
+        if value is None:
+            raise BothendsError(f"{self.path}: {name} is missing")
+        return value
+
+    def text(self, name: str) -> str | None:
+        value = self._content.get(name)
+        return value if isinstance(value, str) else None
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self._content.get(name, default)
+        if type(value) is not bool:
+            raise BothendsError(f"{self.path}: {name} should be true or false, not {value!r}")
+        return value
+
+    @property
+    def activation(self) -> Activation:
+        name = self._content.get("activation_function", "gelu")
+        if name not in _ACTIVATIONS:
+            raise BothendsError(
+                f"{self.path}: activation {name!r} is not supported; known are "
+                f"{', '.join(_ACTIVATIONS)}"
+            )
+        return _ACTIVATIONS[name]
+
+    @property
+    def forbidden(self) -> list[int]:
+        """Tokens that are never generated."""
+        words = self._generation.get("bad_words_ids", self._content.get("bad_words_ids")) or []
+        return [word[0] for word in words if isinstance(word, list) and len(word) == 1]
