@@ -15,7 +15,7 @@ from bothends.model.weights import weight_shapes, write_weights
 from bothends.text.vocabulary import Vocabularies
 
 #: What a token that is never generated has for a bias on its logit.
-FORBIDDEN = np.float32(-1e9)
+FORBIDDEN = np.float32(-1e4)
 
 
 @dataclass(frozen=True)

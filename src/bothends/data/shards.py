@@ -150,9 +150,9 @@ class PreparedCorpus:
         """The vocabularies, which must be those that the text was encoded with."""
         vocabularies = Vocabularies.load(self.directory)
         for vocabulary in (vocabularies.source, vocabularies.target):
-            record = self.manifest.files.get(vocabulary.path.name)
-            if record != record_of(vocabulary.model):
-                raise _changed(vocabulary.path)
+            for path, content in vocabulary.contents().items():
+                if self.manifest.files.get(path.name) != record_of(content):
+                    raise _changed(path)
         return vocabularies
 
     def split(self, name: str) -> TokenPairs:

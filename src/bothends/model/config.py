@@ -97,6 +97,10 @@ class TextFrame(Strict):
     #: what the decoder has written before the text begins, such as the target language
     prompt: tuple[int, ...] = ()
 
+    def suffix(self, special: SpecialTokens) -> tuple[int, ...]:
+        """What follows the text of a source."""
+        return (special.end,) if self.source_suffix is None else self.source_suffix
+
 
 class ModelConfig(Architecture):
     """An encoder-decoder Transformer: its architecture, and what comes from its vocabulary."""
@@ -149,8 +153,7 @@ class ModelConfig(Architecture):
     @property
     def source_suffix(self) -> tuple[int, ...]:
         """What follows the text of a source."""
-        suffix = self.frame.source_suffix
-        return (self.special.end,) if suffix is None else suffix
+        return self.frame.suffix(self.special)
 
     def framed(self, source: Sequence[int] | NDArray[np.int64]) -> list[int]:
         """The ids of a source text with what stands around it."""

@@ -16,8 +16,8 @@ text have no place in it: a translation never shows them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -97,9 +97,14 @@ class ForeignVocabulary:
     def save_side(self, directory: Path, side: Side | None) -> None:
         """Write the files of one side, or of both sides in one, each whole or not at all."""
         path = Path(directory) / vocabulary_name(side)
-        if self.file:
-            write_atomically(path.with_suffix(".model"), self.file)
-        write_atomically(path, self.content.model_dump_json(indent=1).encode() + b"\n")
+        for place, content in replace(self, path=path).contents().items():
+            write_atomically(place, content)
+
+    def contents(self) -> Mapping[Path, bytes]:
+        """The files that it is loaded from."""
+        described = {self.path: self.content.model_dump_json(indent=1).encode() + b"\n"}
+        beside = {self.path.with_suffix(".model"): self.file} if self.file else {}
+        return beside | described
 
     @property
     def special(self) -> SpecialTokens:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,6 +97,10 @@ class TextVocabulary(Protocol):
 
     def encode_inside(self, text: str) -> list[int]:
         """Ids of a text that goes on without a space before it."""
+        ...
+
+    def contents(self) -> Mapping[Path, bytes]:
+        """The files that it was loaded from."""
         ...
 
     @property
@@ -193,6 +197,9 @@ class Vocabulary:
         """The entry behind each id, as the vocabulary spells it (`▁` is a space)."""
         return [self._processor.id_to_piece(int(token)) for token in ids]
 
+    def contents(self) -> Mapping[Path, bytes]:
+        return {self.path: self.model}
+
     def save(self, path: Path) -> None:
         """Write the model file, whole or not at all."""
         write_atomically(path, self.model)
@@ -212,6 +219,17 @@ class Vocabularies:
     @property
     def joint(self) -> bool:
         return self.source is self.target
+
+    @property
+    def same_ids(self) -> bool:
+        """Whether an entry has the same id on both sides, even if text is cut in two ways."""
+        return self.joint or (
+            self.source.size == self.target.size
+            and type(self.source) is type(self.target)
+            and not isinstance(self.source, Vocabulary)
+            and self.source.pieces(range(self.source.size))
+            == self.target.pieces(range(self.target.size))
+        )
 
     @classmethod
     def load(cls, directory: Path, special: SpecialTokens | None = None) -> Vocabularies:
@@ -244,9 +262,10 @@ class Vocabularies:
         else:
             return None
         for vocabulary in (found.source, found.target):
-            # Each side may spell an unknown word in its own way.
+            # Each side may spell an unknown word in its own way, and a student may start with
+            # the token that its teacher was prompted with.
             theirs, asked = vocabulary.special, special or vocabulary.special
-            if theirs.model_copy(update={"unknown": asked.unknown}) != asked:
+            if (theirs.pad, theirs.end) != (asked.pad, asked.end):
                 raise BothendsError(
                     f"{vocabulary.path}: special tokens {_spell(theirs.model_dump())}, but the "
                     f"model has {_spell(asked.model_dump())}: it is another model's vocabulary"

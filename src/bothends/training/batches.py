@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bothends.model.config import TextFrame
 from bothends.order import Block, GenerationOrder, IntArray
 from bothends.text.vocabulary import SpecialTokens
 from bothends.training.recipe import Batch as BatchSettings
@@ -237,13 +238,17 @@ def collate(
     pairs: Sequence[tuple[NDArray[np.integer], NDArray[np.integer]]],
     order: GenerationOrder,
     special: SpecialTokens,
+    frame: TextFrame | None = None,
 ) -> Arrays:
     """Pad and permute some pairs. Here, and only here, a training target leaves text order."""
-    longest_source = max(len(source) for source, _ in pairs) + 1
-    source_ids = np.full((len(pairs), longest_source), special.pad, dtype=np.int64)
-    for row, (source, _) in enumerate(pairs):
-        source_ids[row, : len(source)] = source
-        source_ids[row, len(source)] = special.end
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = (special.end,)
+    if frame is not None:
+        before, after = frame.source_prefix, frame.suffix(special)
+    sources = [[*before, *source.tolist(), *after] for source, _ in pairs]
+    source_ids = np.full((len(pairs), max(map(len, sources))), special.pad, dtype=np.int64)
+    for row, source in zip(source_ids, sources, strict=True):
+        row[: len(source)] = source
     targets = order.target_slots([target for _, target in pairs], special.end, special.pad)
     return Arrays(
         source=source_ids,

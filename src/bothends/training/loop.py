@@ -135,11 +135,14 @@ class _Training:
         """Add up the gradients of an update's micro-batches; its summed loss in this process."""
         total = 0.0
         model, device = self.model, self.processes.device
-        special = model.config.special
+        special, frame = model.config.special, model.config.frame
         for number in self.processes.share(range(len(update.micro_batches))):
             pairs = self.setup.stream.pairs
             arrays = collate(
-                [pairs[int(i)] for i in update.micro_batches[number].pairs], model.order, special
+                [pairs[int(i)] for i in update.micro_batches[number].pairs],
+                model.order,
+                special,
+                frame,
             )
             # Dropout follows from the place in the run: nothing to save, the same in any process.
             torch.manual_seed(seed_of(self.recipe.seed, self.progress.update, number))

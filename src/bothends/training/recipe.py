@@ -100,9 +100,34 @@ class Model(Architecture):
         }
         return {**kept, "preset": self.preset}
 
-    def config(self, source_size: int, target_size: int, special: SpecialTokens) -> ModelConfig:
-        """The shape of the network for vocabularies of these sizes."""
-        settings = {name: getattr(self, name) for name in Architecture.model_fields}
+    def settings(self, init: ModelConfig | None = None) -> dict[str, Any]:
+        """Every setting of the architecture: what the recipe says, or else the preset that it
+        names, or else the model that training begins with, if there is one."""
+        named = set(self.model_fields_set) | {"dropout"}
+        if "preset" in named:
+            named |= PRESETS[self.preset].keys()
+        return {
+            name: getattr(self if init is None or name in named else init, name)
+            for name in Architecture.model_fields
+        }
+
+    def config(
+        self,
+        source_size: int,
+        target_size: int,
+        special: SpecialTokens,
+        init: ModelConfig | None = None,
+    ) -> ModelConfig:
+        """The shape of the network for vocabularies of these sizes.
+
+        A model that training begins with also says what stands around a text. Its decoder prompt
+        becomes the start symbol: that is where the target language goes, in any order.
+        """
+        settings = self.settings(init)
+        if init is not None:
+            start = (init.special.start, *init.frame.prompt)[-1]
+            special = special.model_copy(update={"start": start})
+            settings["frame"] = init.frame.model_copy(update={"prompt": ()})
         if source_size != target_size:
             settings["target_vocabulary_size"] = target_size
         return ModelConfig(vocabulary_size=source_size, special=special, **settings)

@@ -16,7 +16,8 @@ from bothends import __version__
 from bothends.data.shards import MANIFEST, TRAIN, VALID, PreparedCorpus
 from bothends.errors import BothendsError
 from bothends.model.bundled import find_trainable
-from bothends.model.directory import Description
+from bothends.model.config import ModelConfig
+from bothends.model.directory import Description, read_description
 from bothends.model.lengths import LengthStatistics
 from bothends.model.torch.checkpoint import save_model, transfer_weights
 from bothends.model.torch.transformer import Transformer
@@ -48,7 +49,8 @@ class Setup:
             [corpus.repeat for corpus in settings],
         )
         stream = BatchStream(mixture, recipe.batch, recipe.seed)
-        if not vocabularies.joint and recipe.model.share_embeddings:
+        init = _begins_with(recipe)
+        if not vocabularies.same_ids and recipe.model.settings(init)["share_embeddings"]:
             raise BothendsError(
                 f"{corpora[0].directory}: source and target have vocabularies of their own, "
                 "so the recipe needs model.share_embeddings: false"
@@ -56,7 +58,10 @@ class Setup:
         description = Description(
             order=recipe.order,
             model=recipe.model.config(
-                vocabularies.source.size, vocabularies.target.size, vocabularies.source.special
+                vocabularies.source.size,
+                vocabularies.target.size,
+                vocabularies.target.special,
+                init,
             ),
             task=recipe.data.task,
             source_language=recipe.data.source_language,
@@ -97,6 +102,17 @@ class Setup:
 def seed_of(seed: int, *place: int) -> int:
     """A seed for one place of a run, such as micro-batch 2 of update 700."""
     return int(np.random.SeedSequence((seed, *place)).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _begins_with(recipe: Recipe) -> ModelConfig | None:
+    """The shape of the model that training begins with, if there is one.
+
+    A run that goes on does not need that model any more: its own checkpoints have the same shape.
+    """
+    if recipe.init is None:
+        return None
+    checkpoints = sorted(Path(recipe.run).glob("checkpoints/update-*")) if recipe.run else []
+    return read_description(checkpoints[-1] if checkpoints else recipe.init).model
 
 
 def _check_same_vocabulary(ours: Vocabularies, theirs: Vocabularies, place: Path) -> None:

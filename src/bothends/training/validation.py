@@ -86,7 +86,7 @@ class Validator:
         for number in self.processes.share(range(len(stretches))):
             start, end = stretches[number]
             pairs = [self.pairs[int(i)] for i in by_length[start:end]]
-            arrays = collate(pairs, model.order, model.config.special)
+            arrays = collate(pairs, model.order, model.config.special, model.config.frame)
             tensors = Tensors.of(arrays, model.config.special, self.processes.device)
             total += float(summed_loss(model, tensors, smoothing=0.0))
             tokens += tensors.count

@@ -72,8 +72,10 @@ def transfer_weights(source: Path | Transformer, model: Transformer) -> Transfer
     The order may differ. Where `model` has fewer layers, it takes evenly spaced ones, the first and
     the last among them (only the first, if it has one): the ends of a stack do what no other layer
     does. Layers that the source lacks, and a direction embedding that it lacks or has for another
-    number of directions, stay at their initialisation. Width, heads and place of the norms must be
-    the same: without them, weights that fit would mean something else.
+    number of directions, stay at their initialisation. Learned positions of an order that counts
+    from both ends start from those of one that does not. Width, heads, place of the norms and
+    number of learned positions must be the same: without them, weights that fit would mean
+    something else.
     """
     if isinstance(source, Transformer):
         config, network, weights = source.config, source.network, source.state_dict()
@@ -82,7 +84,7 @@ def transfer_weights(source: Path | Transformer, model: Transformer) -> Transfer
         config, weights = description.model, read_state(source, description)
         network = Network.of(config, description.order)
     where = "the given model" if isinstance(source, Transformer) else source
-    for setting in ("width", "heads", "norm"):
+    for setting in ("width", "heads", "norm", "learned_positions"):
         theirs, ours = getattr(config, setting), getattr(model.config, setting)
         if theirs != ours:
             raise BothendsError(
@@ -90,6 +92,7 @@ def transfer_weights(source: Path | Transformer, model: Transformer) -> Transfer
                 f"set model.{setting}={theirs}"
             )
     origin = _origins(model.network, network)
+    signed = _signed_positions(model.network, network)
     taken, initialised, used = [], [], set()
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
@@ -98,11 +101,39 @@ def transfer_weights(source: Path | Transformer, model: Transformer) -> Transfer
                 tensor.copy_(weights[original])
                 taken.append(name)
                 used.add(original)
+            elif name in signed and original in weights:
+                _spread_positions(tensor, weights[original], *signed[name])
+                taken.append(name)
+                used.add(original)
             else:
                 initialised.append(name)
     return Transfer(
         tuple(taken), tuple(initialised), tuple(name for name in weights if name not in used)
     )
+
+
+def _signed_positions(wanted: Network, available: Network) -> dict[str, tuple[int, int]]:
+    """Tables of learned positions that count from another origin: theirs and ours."""
+    ours, theirs = wanted.target_positions, available.target_positions
+    if ours is None or theirs is None or ours.origin == theirs.origin:
+        return {}
+    return {ours.weight.name: (theirs.origin, ours.origin)}
+
+
+def _spread_positions(table: Tensor, given: Tensor, origin: int, new_origin: int) -> None:
+    """Fill a table of positions from one that counts from another origin.
+
+    A position that the given table lacks is the vector of the position as far from 0 on the other
+    side, moved by one random vector for all of them: the same place, told apart as counted from the
+    end. Without it, the first and the last word would start out as the same prediction.
+    """
+    mark = table[0].clone()  # as it was initialised
+    for row in range(len(table)):
+        position = row - new_origin
+        if 0 <= position + origin < len(given):
+            table[row] = given[position + origin]
+        elif 0 <= origin - position < len(given):
+            table[row] = given[origin - position] + mark
 
 
 def evenly_spaced(wanted: int, available: int) -> list[int]:
