@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,12 +21,13 @@ from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
 from bothends.text.vocabulary import Vocabularies
 from bothends.training.loop import train
+from bothends.training.recipe_file import load_recipe
 from bothends.training.setup import Setup
 from bothends.translator import Translator
 from corpus_data import make_sentences, write_lines
-from training_data import TINY, load_recipe, write_recipe
+from training_data import TINY, write_recipe
 
-FAMILIES = {
+FAMILIES: dict[str, Callable[[Path], Any]] = {
     "marian": foreign_models.marian,
     "bart": foreign_models.bart,
     "nllb": foreign_models.nllb,
