@@ -233,3 +233,22 @@ def test_from_two_text_files_to_a_translation(
     assert len(capsys.readouterr().out.split("\n")) == 7
     status, message = error_line(["train", "mine.yaml", "ordr=2x2"], capsys)
     assert (status, message) == (2, "override: unknown key 'ordr'; did you mean order?")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
+        "you tried to allocate 4000000000000 bytes. Error code 12 (Cannot allocate memory)",
+        "CUDA out of memory. Tried to allocate 20.00 MiB.",
+    ],
+)
+def test_too_little_memory_is_told_as_such(
+    message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError(message)
+
+    monkeypatch.setattr("bothends.training.setup.Transformer", fail)
+    with pytest.raises(MemoryError, match=r"lower batch\.micro_tokens"):
+        train(tiny_recipe(tmp_path))

@@ -87,6 +87,12 @@ COMMANDS: dict[str, Command] = {
         "--output new-text --json new.json",
         _model,
     ),
+    "translate": Command("translate --model model text --beam 1 --output new-text", _model),
+    "fill": Command("fill --model model --source ba --svg new.svg", _model),
+    "analyse": Command(
+        "analyse pmi --model model --source text --target text --json new.json",
+        _model,
+    ),
     "verify --record": Command("verify --record model", _model_without_digests),
 }
 

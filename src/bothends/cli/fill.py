@@ -54,7 +54,7 @@ def fill(
     for example in exactly so many words.
     """
     from bothends.drawing import draw_gap_svg
-    from bothends.files import write_atomically
+    from bothends.files import write_output
     from bothends.filling import FillOptions
     from bothends.text.vocabulary import SPACE
     from bothends.translator import Translator
@@ -75,7 +75,7 @@ def fill(
         best = fillings[0]
         pieces = [piece.replace(SPACE, " ").strip() or SPACE for piece in best.pieces]
         picture = draw_gap_svg(translator.description.order, pieces, best.gap)
-        write_atomically(svg, picture.encode())
+        write_output(svg, picture.encode())
     for each in fillings:
         print(json.dumps(_record(each), ensure_ascii=False) if json_ else each.text)
     if words is not None and any(each.words != words for each in fillings):

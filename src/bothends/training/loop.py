@@ -46,9 +46,18 @@ def train(recipe: Recipe) -> RunEnd:
         torch.set_num_threads(recipe.threads)
     torch.set_flush_denormal(True)  # tiny probabilities and moments are slow, and mean nothing
     processes = Processes.join(recipe.device)
-    with ExitStack() as stack:
-        stack.callback(processes.leave)
-        return _Training(recipe, processes, stack).run()
+    try:
+        with ExitStack() as stack:
+            stack.callback(processes.leave)
+            return _Training(recipe, processes, stack).run()
+    except RuntimeError as error:
+        # PyTorch's own, of which only that of a GPU has a class.
+        if any(words in str(error) for words in ("can't allocate memory", "out of memory")):
+            raise MemoryError(
+                "lower batch.micro_tokens, or make the model smaller (model.width, "
+                "model.feed_forward, layers)"
+            ) from None
+        raise
 
 
 class _Training:
