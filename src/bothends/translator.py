@@ -164,9 +164,9 @@ class Translator:
         Args:
             text: One line, or an iterable of lines. An empty line has an empty translation.
             options: How to translate; the defaults if None.
-            draft: What the translation may look like, as text or tokens: usually the translation of
-                the text before it was edited. It changes the time and, but for rounding, nothing
-                else. For one text and `beam=1`.
+            draft: What the translation may look like, as text or tokens: that of the text before it
+                was edited. But for rounding, it changes nothing but the time. For one text and
+                `beam=1`.
             **changes: Fields of `TranslationOptions`, e.g. `beam=1`, that differ from `options`.
 
         Returns:
