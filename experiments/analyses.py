@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bothends.evaluation.analyses.agreement import Result as Accuracies
+from bothends.evaluation.analyses.agreement import Accuracies
 from bothends.evaluation.analyses.agreement import table as agreement_table
 from bothends.evaluation.analyses.pmi import analyse
 from bothends.tables import Table as Cells

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bothends.errors import BothendsError
-from bothends.evaluation.analyses.pmi import Model as Scored
+from bothends.evaluation.analyses.pmi import ScoredModel
 from bothends.evaluation.evaluate import System, evaluate
 from bothends.metrics.named import choose_metrics
 from bothends.metrics.significance import Comparison
@@ -85,11 +85,11 @@ class Result:
         logprob, symbols = self.scored().statistics.sum(axis=0)
         return math.exp(-logprob / symbols)
 
-    def scored(self) -> Scored:
+    def scored(self) -> ScoredModel:
         """How probable it finds the references."""
         order = self.model.order
         statistics = np.array(read_references(self.directory), np.float64)
-        return Scored(order, GenerationOrder.parse(order), statistics)
+        return ScoredModel(order, GenerationOrder.parse(order), statistics)
 
     def signatures(self) -> list[str]:
         """How its figures were computed, one line each."""

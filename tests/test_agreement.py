@@ -12,8 +12,8 @@ import pytest
 from bothends import Translator
 from bothends.cli import run
 from bothends.evaluation.analyses.agreement import (
+    Accuracies,
     Accuracy,
-    Result,
     bin_of,
     judge,
     make_pairs,
@@ -85,7 +85,7 @@ def test_accuracy_is_counted_by_distance() -> None:
         ("1", 2, 2),
         ("6-7", 1, 2),
     ]
-    assert Result.from_json(json.loads(json.dumps(result.as_json()))) == result
+    assert Accuracies.from_json(json.loads(json.dumps(result.as_json()))) == result
 
 
 def test_equal_probabilities_are_wrong() -> None:

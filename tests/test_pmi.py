@@ -11,16 +11,16 @@ import pytest
 from bothends import GenerationOrder, Translator
 from bothends.cli import run
 from bothends.errors import BothendsError
-from bothends.evaluation.analyses.pmi import Model, analyse
+from bothends.evaluation.analyses.pmi import ScoredModel, analyse
 from bothends.search.scoring import ForcedScore, corpus_perplexity
 from command_line import error_line
 from tiny_model import sentences, tiny_model
 
 
-def model(order: str, *logprobs: float) -> Model:
+def model(order: str, *logprobs: float) -> ScoredModel:
     """Targets of one token each, with these logprobs; the end symbol is certain."""
     scores = [ForcedScore([logprob], 0.0) for logprob in logprobs]
-    return Model.of(order, GenerationOrder.parse(order), scores)
+    return ScoredModel.of(order, GenerationOrder.parse(order), scores)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_intervals_are_of_paired_samples() -> None:
 
 def test_models_of_different_vocabularies_are_refused() -> None:
     scores = [ForcedScore([-1.0], 0.0), ForcedScore([-1.0, -1.0], 0.0)]
-    other = Model.of("other", GenerationOrder.parse("1x2"), scores)
+    other = ScoredModel.of("other", GenerationOrder.parse("1x2"), scores)
     message = "other and 1x1 have different vocabularies.*: target 2 is 3 symbols .* and 2 for"
     with pytest.raises(BothendsError, match=message):
         analyse([model("1x1", -1.0, -1.0), other], samples=0)

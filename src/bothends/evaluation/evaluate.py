@@ -38,7 +38,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Result:
+class SystemScores:
     """All metrics of one system, by name."""
 
     name: str
@@ -57,7 +57,7 @@ class Evaluation:
     samples: int
     seed: int
     metrics: tuple[Metric, ...]
-    results: tuple[Result, ...]
+    results: tuple[SystemScores, ...]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -105,7 +105,7 @@ def evaluate(
                 against = compare(score - scores[0], sampled[number] - sampled[0])
             figures[number][metric.name] = Figure(score, interval, against)
     results = [
-        Result(system.name, system.origin, found)
+        SystemScores(system.name, system.origin, found)
         for system, found in zip(systems, figures, strict=True)
     ]
     return Evaluation(

@@ -61,7 +61,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class Result:
+class Accuracies:
     """One model on all pairs, and by distance; a bin without pairs is left out."""
 
     name: str
@@ -77,7 +77,7 @@ class Result:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Result:
+    def from_json(cls, content: dict[str, Any]) -> Accuracies:
         """What `as_json` gave."""
 
         def accuracy(found: dict[str, Any]) -> Accuracy:
@@ -123,7 +123,9 @@ def read_pairs(
     return make_pairs(sources, right, wrong, numbers)
 
 
-def measure(models: Sequence[Path], pairs: Sequence[Pair], loading: LoadOptions) -> list[Result]:
+def measure(
+    models: Sequence[Path], pairs: Sequence[Pair], loading: LoadOptions
+) -> list[Accuracies]:
     """The accuracy of each model."""
     results = []
     for directory in models:
@@ -148,12 +150,12 @@ def judge(translator: Translator, pairs: Sequence[Pair]) -> Iterator[bool]:
         yield correct.logprob > next(scores).logprob
 
 
-def tally(name: str, order: str, pairs: Sequence[Pair], judgements: Sequence[bool]) -> Result:
+def tally(name: str, order: str, pairs: Sequence[Pair], judgements: Sequence[bool]) -> Accuracies:
     """Accuracy over all pairs and in each bin of distances, shortest first."""
     bins: dict[str, list[bool]] = {label: [] for label in [*map(_label, BINS), UNKNOWN]}
     for pair, right in zip(pairs, judgements, strict=True):
         bins[bin_of(pair.distance)].append(right)
-    return Result(
+    return Accuracies(
         name,
         order,
         Accuracy.of("all", judgements),
@@ -204,7 +206,7 @@ def parse_distances(lines: Sequence[str], path: Path) -> list[int]:
     return distances
 
 
-def report(results: Sequence[Result], guessed: bool) -> dict[str, Any]:
+def report(results: Sequence[Accuracies], guessed: bool) -> dict[str, Any]:
     """All results as plain data."""
     return {
         "command": "agreement",
@@ -216,7 +218,7 @@ def report(results: Sequence[Result], guessed: bool) -> dict[str, Any]:
     }
 
 
-def table(results: Sequence[Result]) -> Table:
+def table(results: Sequence[Accuracies]) -> Table:
     """A line for each distance, a column for each model."""
     headings = ("distance", "pairs", *(result.title for result in results))
     columns = [[*result.bins, result.overall] for result in results]
@@ -227,7 +229,7 @@ def table(results: Sequence[Result]) -> Table:
     return Table("Agreement, % right", headings, lines)
 
 
-def draw_agreement(results: Sequence[Result], path: Path) -> None:
+def draw_agreement(results: Sequence[Accuracies], path: Path) -> None:
     """Accuracy against distance, a line with intervals for each model."""
     pyplot = load_pyplot()
     with pyplot.rc_context({"svg.hashsalt": "bothends", "font.size": 9}):

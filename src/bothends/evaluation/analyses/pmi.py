@@ -32,7 +32,7 @@ from bothends.translator import LoadOptions
 
 
 @dataclass(frozen=True)
-class Model:
+class ScoredModel:
     """A model, and the logprob and symbols (end symbols included) of each target."""
 
     name: str
@@ -41,14 +41,14 @@ class Model:
     statistics: Numbers
 
     @classmethod
-    def of(cls, name: str, order: GenerationOrder, scores: Sequence[ForcedScore]) -> Model:
+    def of(cls, name: str, order: GenerationOrder, scores: Sequence[ForcedScore]) -> ScoredModel:
         rows = [[score.logprob, score.length + 1] for score in scores]
         return cls(name, order, np.array(rows, np.float64).reshape(len(rows), 2))
 
 
 def measure(
     models: Sequence[Path], sources: Sequence[str], targets: Sequence[str], loading: LoadOptions
-) -> list[Model]:
+) -> list[ScoredModel]:
     """The logprobs that each model gives to the targets."""
     found = []
     for directory in models:
@@ -60,7 +60,7 @@ def measure(
             for score in translator.stream_scores(zip(sources, targets, strict=True)):
                 scores.append(score)
                 advance(1)
-        found.append(Model.of(str(directory), translator.description.order, scores))
+        found.append(ScoredModel.of(str(directory), translator.description.order, scores))
     return found
 
 
@@ -108,7 +108,7 @@ class Analysis:
         }
 
 
-def analyse(models: Sequence[Model], samples: int = 1000, seed: int = 0) -> Analysis:
+def analyse(models: Sequence[ScoredModel], samples: int = 1000, seed: int = 0) -> Analysis:
     """Perplexities and estimates with bootstrap intervals; without those if `samples` is 0."""
     statistics = np.hstack([model.statistics for model in models])  # (S, 2) each -> (S, 2 * M)
     totals = [_log_perplexity(model.statistics.sum(axis=0)) for model in models]
@@ -145,7 +145,7 @@ def analyse(models: Sequence[Model], samples: int = 1000, seed: int = 0) -> Anal
     return Analysis(len(statistics), samples, seed, perplexities, tuple(estimates))
 
 
-def _check_symbols(model: Model, other: Model) -> None:
+def _check_symbols(model: ScoredModel, other: ScoredModel) -> None:
     """Perplexities per symbol compare only where the symbols are the same."""
     ours, theirs = model.statistics[:, 1], other.statistics[:, 1]
     for number in np.flatnonzero(ours != theirs)[:1]:

@@ -16,7 +16,7 @@ from time import perf_counter, process_time, sleep
 
 from bothends.errors import UsageError
 from bothends.evaluation.bench.machine import Bandwidth, step_bytes
-from bothends.evaluation.bench.systems import Outcome, Parts, System, Threads
+from bothends.evaluation.bench.systems import Outcome, Parts, Threads, TimedSystem
 from bothends.evaluation.bench.workload import Workload
 from bothends.model.config import ModelConfig
 from bothends.processes import available_cores
@@ -44,7 +44,7 @@ class Plan:
 class Contestant:
     """A system, what it translates, and the shape of its network, if that is known."""
 
-    system: System
+    system: TimedSystem
     workload: Workload
     config: ModelConfig | None
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.evaluation.bench.systems import Label, System
+from bothends.evaluation.bench.systems import Label, TimedSystem
 from bothends.model.config import ModelConfig
 from bothends.model.weights import Weights
 
@@ -56,7 +56,7 @@ class PeerSource:
 
 def make_peers(
     peers: Peers, source: PeerSource, precisions: Sequence[str], scratch: Path
-) -> Iterator[System]:
+) -> Iterator[TimedSystem]:
     """The peers, in each precision that they have. What they load is written under `scratch`."""
     config, weights = source.config, source.weights
     if "ctranslate2" in peers.names:

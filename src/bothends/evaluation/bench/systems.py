@@ -122,7 +122,7 @@ class Outcome:
     parts: Parts | None
 
 
-class System(Protocol):
+class TimedSystem(Protocol):
     """Something that translates."""
 
     @property
