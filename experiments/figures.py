@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bothends.evaluation.analyses.agreement import Accuracies
-from bothends.evaluation.analyses.agreement import draw_agreement
+from bothends.evaluation.analyses.agreement import Accuracies, draw_agreement
 from bothends.evaluation.bench.plots import COLOURS, MARKERS, load_pyplot
 from columns import Line
 from model_files import Setting
