@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bothends.data.shards import RecordedFile
+from bothends.digests import FileRecord
 from bothends.distillation.corpus_directory import provenance_of
 from bothends.distillation.job import SHARD_LINES, Job, describe_job, encode_lines, read_shards
 from bothends.distillation.shard_file import Record, read_header, read_shard, shard_path
