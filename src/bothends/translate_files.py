@@ -145,8 +145,7 @@ def format_by_name(inputs: Sequence[Path]) -> DocumentFormat | None:
             f"{names}: files of several formats ({', '.join(formats)}); translate each kind by "
             "itself, or name one with --format"
         )
-    (found,) = formats or ("lines",)
-    return None if found == "lines" else found
+    return next((found for found in formats if found != "lines"), None)
 
 
 def expand_globs(paths: Sequence[Path]) -> list[Path]:
