@@ -43,7 +43,7 @@ def load_engine(
 
 
 def default_engine(directory: Path, precision: Precision | None = None) -> EngineName:
-    """`native` where it is built and the model was exported in int8, otherwise `onnx`."""
+    """`native` where it is built and the model is in int8 and one that it runs, else `onnx`."""
     from bothends.engines.native import extension
 
     compiled = extension()
@@ -53,7 +53,13 @@ def default_engine(directory: Path, precision: Precision | None = None) -> Engin
         metadata = compiled.read_metadata(str(directory / DECODER))
     except ValueError:  # missing or damaged: ONNX Runtime says what is wrong
         return "onnx"
-    return "native" if metadata.get("precision") == "int8" else "onnx"
+    if metadata.get("precision") != "int8":
+        return "onnx"
+    from bothends.engines.native.engine import unsupported
+
+    model = read_description(directory).model
+    # A prompt is fed by steps, which a search in one call does not have.
+    return "onnx" if model.frame.prompt or unsupported(model) else "native"
 
 
 def _load_native_engine(directory: Path, precision: Precision | None) -> Engine[Any]:

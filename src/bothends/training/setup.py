@@ -112,7 +112,7 @@ def _begins_with(recipe: Recipe) -> ModelConfig | None:
     if recipe.init is None:
         return None
     checkpoints = sorted(Path(recipe.run).glob("checkpoints/update-*")) if recipe.run else []
-    return read_description(checkpoints[-1] if checkpoints else recipe.init).model
+    return read_description(checkpoints[-1] if checkpoints else find_trainable(recipe.init)).model
 
 
 def _check_same_vocabulary(ours: Vocabularies, theirs: Vocabularies, place: Path) -> None:

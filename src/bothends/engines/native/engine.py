@@ -211,8 +211,8 @@ def _check_files(module: Any, paths: list[Path], description: Description) -> No
     check_same_export(paths[0].parent, *found)
 
 
-def _check_supported(config: ModelConfig) -> None:
-    """Refuse what the compiled network does not compute; converted models may have it."""
+def unsupported(config: ModelConfig) -> str | None:
+    """What a model has that the compiled network does not compute; converted models may."""
     for what, there in (
         ("learned positions", bool(config.learned_positions)),
         ("a norm on its embeddings", config.embedding_norm),
@@ -222,13 +222,15 @@ def _check_supported(config: ModelConfig) -> None:
         (f"norms with epsilon {config.norm_epsilon:g}", config.norm_epsilon != 1e-5),
     ):
         if there:
-            raise BothendsError(f"the native engine cannot run a model with {what}: use onnx")
+            return what
+    return None
 
 
 def _shape(description: Description) -> dict[str, Any]:
     """The network's shape as the compiled code takes it."""
     config, order = description.model, description.order
-    _check_supported(config)
+    if what := unsupported(config):
+        raise BothendsError(f"the native engine cannot run a model with {what}: use onnx")
     return dict(
         source_words=config.vocabulary_size,
         target_words=config.target_size,
