@@ -498,8 +498,9 @@ class TestProcess:
         assert translations == expected(lines)
         assert summary.startswith("3 lines, ")
 
+    @pytest.mark.parametrize("named", [True, False])
     def test_progress_on_a_terminal(
-        self, tmp_path: Path, expected: Callable[[list[str]], list[str]]
+        self, named: bool, tmp_path: Path, expected: Callable[[list[str]], list[str]]
     ) -> None:
         """A bar with the total of the file, where stderr is a terminal and stdout is not."""
         lines = sentences(300, seed=23)
@@ -509,8 +510,8 @@ class TestProcess:
         command = [sys.executable, "-m", "bothends", "translate", "--model", str(tiny_model())]
         with open(path) as source, open(tmp_path / "out", "wb") as output:
             process = subprocess.Popen(
-                command,
-                stdin=source,
+                [*command, path] if named else command,
+                stdin=program if named else source,
                 stdout=output,
                 stderr=program,
                 env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},

@@ -23,7 +23,7 @@ import torch
 import bothends.model.bundled
 from bothends import BothendsError, Translation, TranslationOptions, Translator, UsageError
 from bothends.digests import DIGESTS
-from bothends.model.directory import CONFIG, DECODER, ENCODER, WEIGHTS
+from bothends.model.directory import CONFIG, DECODER, ENCODER, WEIGHTS, read_description
 from bothends.order import IntArray
 from bothends.search.scoring import force_scores
 from bothends.text.vocabulary import VOCABULARY, VocabularyOptions, train_vocabulary
@@ -608,6 +608,19 @@ class TestLoad:
 
     def test_a_directory_may_be_a_string(self) -> None:
         assert Translator.load(str(tiny_model())).translate([""])[0].text == ""
+
+
+def test_the_configuration_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+
+    def counting(directory: Path) -> Any:
+        read.append(directory)
+        return read_description(directory)
+
+    for module in ("translator", "engines.onnx.engine", "engines.native.engine"):
+        monkeypatch.setattr(f"bothends.{module}.read_description", counting)
+    Translator.load(tiny_model())
+    assert len(read) == 1
 
 
 def test_translating_imports_no_torch() -> None:

@@ -123,7 +123,7 @@ class Translator:
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be at least 1, but is {threads}")
         engine = engine or default_engine(directory, precision)
-        network = load_engine(engine, directory, precision, device)
+        network = load_engine(engine, directory, precision, device, description)
         if engine == "torch":
             # PyTorch spreads a single batch over cores, or over a GPU.
             from bothends.engines.torch import limited_threads
@@ -165,8 +165,8 @@ class Translator:
             text: One line, or an iterable of lines. An empty line has an empty translation.
             options: How to translate; the defaults if None.
             draft: What the translation may look like, as text or tokens: that of the text before it
-                was edited. But for rounding, it changes nothing but the time. For one text and
-                `beam=1`.
+                was edited. It changes the time and, but for rounding, nothing else. For one text
+                and `beam=1`.
             **changes: Fields of `TranslationOptions`, e.g. `beam=1`, that differ from `options`.
 
         Returns:

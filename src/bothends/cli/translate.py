@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -163,7 +163,11 @@ def translate(
         if format_ is not None and format_ != "lines":
             translate_documents(translator, inputs, destination, format_, options, invalid)
         else:
-            advance = _bar(reader, bool(outputs), progress, stack)
+            if progress is None:  # a bar, unless somebody types the text
+                typed = not inputs and sys.stdin is not None and sys.stdin.isatty()
+                progress = sys.stderr.isatty() and not typed
+            if progress and not (sys.stdout.isatty() and not outputs):
+                advance = stack.enter_context(_bar(reader))
             # A summary is of all sentences of a line.
             translates = translator.description.task == "translation"
             count = translate_files(
@@ -191,14 +195,8 @@ def summarize(**options: Any) -> None:
     translate(**{**options, "format_": options["format_"] or "lines"})
 
 
-def _bar(
-    reader: LineReader, into_files: bool, wanted: bool | None, stack: ExitStack
-) -> Advance | None:
-    """A progress bar, or lines of progress, unless it would be drawn into the translations."""
+def _bar(reader: LineReader) -> AbstractContextManager[Advance]:
+    """A progress bar, or lines of progress, with the total where it can be known."""
     from bothends.progress import progress
 
-    if wanted is None:
-        wanted = sys.stderr.isatty() and not sys.stdin.isatty()
-    if not wanted or (sys.stdout.isatty() and not into_files):
-        return None
-    return stack.enter_context(progress("translate", "lines", reader.total()))
+    return progress("translate", "lines", reader.total())

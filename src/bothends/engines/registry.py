@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from bothends.engines.prompt import with_prompt
 from bothends.engines.protocol import Engine
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.model.directory import DECODER, ENCODER, WEIGHTS, read_description
+from bothends.model.directory import DECODER, ENCODER, WEIGHTS, Description
 
 EngineName = Literal["native", "onnx", "torch"]
 Precision = Literal["float32", "int8"]
@@ -19,8 +19,9 @@ def load_engine(
     directory: Path,
     precision: Precision | None = None,
     device: str | None = None,
+    description: Description | None = None,
 ) -> Engine[Any]:
-    """The engine called `name` for the model in `directory`.
+    """The engine called `name` for the model in `directory`, whose description may be known.
 
     `native` runs exported int8 models in compiled code, and `onnx` runs exported graphs, both a
     batch on one core; `precision`, if given, must be theirs. `torch` runs the weights on `device`,
@@ -34,12 +35,9 @@ def load_engine(
         engine = _load_torch_engine(directory, precision, device or "cpu")
     elif device not in (None, "cpu"):
         raise UsageError(f"the {name} engine runs on the CPU, not on {device}: use torch")
-    elif name == "native":
-        engine = _load_native_engine(directory, precision)
-    else:
-        engine = _load_onnx_engine(directory, precision)
-    description = read_description(directory)
-    return with_prompt(engine, description.model, description.order)
+    if name == "native":
+        return _load_native_engine(directory, precision, description)
+    return _load_onnx_engine(directory, precision, description)
 
 
 def default_engine(directory: Path, precision: Precision | None = None) -> EngineName:
@@ -62,13 +60,15 @@ def default_engine(directory: Path, precision: Precision | None = None) -> Engin
     return "onnx" if model.frame.prompt or unsupported(model) else "native"
 
 
-def _load_native_engine(directory: Path, precision: Precision | None) -> Engine[Any]:
+def _load_native_engine(
+    directory: Path, precision: Precision | None, description: Description | None
+) -> Engine[Any]:
     if precision not in (None, "int8"):
         raise UsageError(f"the native engine computes in int8, not in {precision}: use onnx")
     _check_exported(directory)
     from bothends.engines.native.engine import NativeEngine
 
-    return NativeEngine.load(directory)
+    return NativeEngine.load(directory, description=description)
 
 
 def _check_exported(directory: Path) -> None:
@@ -82,11 +82,13 @@ def _check_exported(directory: Path) -> None:
         raise BothendsError(f"{directory}: no {' and no '.join(missing)}; {hint}")
 
 
-def _load_onnx_engine(directory: Path, precision: Precision | None) -> Engine[Any]:
+def _load_onnx_engine(
+    directory: Path, precision: Precision | None, description: Description | None
+) -> Engine[Any]:
     _check_exported(directory)
     from bothends.engines.onnx.engine import OnnxEngine
 
-    engine = OnnxEngine.load(directory)
+    engine = OnnxEngine.load(directory, description=description)
     if precision is not None and engine.precision != precision:
         hint = (
             f"to change it, `bothends export {directory} --precision {precision}`"

@@ -39,7 +39,12 @@ class NativeEngine:
         self._compiled = compiled
 
     @classmethod
-    def load(cls, directory: Path, instruction_set: str | None = None) -> NativeEngine:
+    def load(
+        cls,
+        directory: Path,
+        instruction_set: str | None = None,
+        description: Description | None = None,
+    ) -> NativeEngine:
         """The exported int8 model in `directory`; `BOTHENDS_ISA` names an instruction set too."""
         module = extension()
         if module is None:
@@ -49,7 +54,7 @@ class NativeEngine:
             )
         chosen = instruction_set or os.environ.get(INSTRUCTION_SET) or ""
         _check_instruction_set(chosen, module.instruction_sets())
-        description = read_description(directory)
+        description = description or read_description(directory)
         paths = [Path(directory) / name for name in (ENCODER, DECODER)]
         for path in paths:
             if not path.is_file():

@@ -52,9 +52,11 @@ class OnnxEngine:
         ]
 
     @classmethod
-    def load(cls, directory: Path, threads: int = 1) -> OnnxEngine:
+    def load(
+        cls, directory: Path, threads: int = 1, description: Description | None = None
+    ) -> OnnxEngine:
         """The exported model in `directory`; `threads` work together on one product."""
-        description = read_description(directory)
+        description = description or read_description(directory)
         encoder, decoder = (
             _load_session(Path(directory) / file, description, threads)
             for file in (ENCODER, DECODER)
