@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import time
+import traceback
 from typing import Any
 
 _LOGGER = logging.getLogger("bothends.serve")
@@ -24,8 +25,10 @@ class JsonLines(logging.Formatter):
         }
         if not hasattr(record, "event"):
             content["message"] = record.getMessage()
-        if record.exc_info:
-            content["traceback"] = self.formatException(record.exc_info)
+        if record.exc_info and record.exc_info[0] is not None:
+            # An error's message may quote what it is about, which is users' text.
+            content["error"] = record.exc_info[0].__name__
+            content["traceback"] = traceback.format_tb(record.exc_info[2])
         return json.dumps(content, ensure_ascii=False, default=str)
 
 

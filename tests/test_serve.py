@@ -1,0 +1,367 @@
+"""The server's interfaces, over HTTP with the bundled models."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from bothends.documents import Glossary
+from bothends.serve.app import create_app
+from bothends.serve.keys import ApiKeys, add_key
+from bothends.serve.limits import Limits
+from bothends.serve.service import ServeOptions
+from bothends.translator import Translator
+
+HUNGRY, HUNGER = "I am hungry.", "Ich habe Hunger."
+PAIR = {"source": "en", "target": "de"}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with TestClient(create_app(), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator.load(threads=1)
+
+
+def served(**options: Any) -> TestClient:
+    return TestClient(create_app(ServeOptions(**options)), raise_server_exceptions=False)
+
+
+def error(response: Any, status: int) -> str:
+    """The one line of an answer that must have failed."""
+    assert response.status_code == status, response.text
+    content = response.json()
+    assert content.keys() == {"error"}
+    assert "\n" not in content["error"]
+    assert "Traceback" not in content["error"]
+    return str(content["error"])
+
+
+# LibreTranslate's interface
+
+
+def test_a_text_as_json(client: TestClient) -> None:
+    answer = client.post("/translate", json={"q": HUNGRY, **PAIR})
+    assert answer.json() == {"translatedText": HUNGER}
+
+
+def test_a_text_as_a_form(client: TestClient) -> None:
+    answer = client.post("/translate", data={"q": HUNGRY, "source": "auto", "target": "de"})
+    assert answer.json() == {"translatedText": HUNGER}
+
+
+def test_several_texts(client: TestClient) -> None:
+    texts = [HUNGRY, "", "Good night.", HUNGRY]
+    expected = {"translatedText": [HUNGER, "", "Gute Nacht!", HUNGER]}
+    assert client.post("/translate", json={"q": texts, **PAIR}).json() == expected
+    assert client.post("/translate", data={"q": texts, **PAIR}).json() == expected
+    assert client.post("/translate", json={"q": [], **PAIR}).json() == {"translatedText": []}
+
+
+def test_alternatives(client: TestClient, translator: Translator) -> None:
+    one = client.post("/translate", json={"q": HUNGRY, "alternatives": 2, **PAIR}).json()
+    ranked = translator.translate(HUNGRY, n_best=3).hypotheses
+    assert [one["translatedText"], *one["alternatives"]] == [each.text for each in ranked]
+    two = client.post("/translate", json={"q": [HUNGRY], "alternatives": 2, **PAIR}).json()
+    assert two["alternatives"] == [one["alternatives"]]
+
+
+def test_paragraphs_keep_their_shape(client: TestClient) -> None:
+    text = f"{HUNGRY} Good night.\n\n  {HUNGRY}\n"
+    answer = client.post("/translate", json={"q": text, **PAIR}).json()
+    assert answer["translatedText"] == f"{HUNGER} Gute Nacht!\n\n  {HUNGER}\n"
+
+
+def test_html(client: TestClient) -> None:
+    body = {"q": f'<p class="x">{HUNGRY}</p><pre>I am code.</pre>', "format": "html", **PAIR}
+    expected = f'<p class="x">{HUNGER}</p><pre>I am code.</pre>'
+    assert client.post("/translate", json=body).json() == {"translatedText": expected}
+
+
+def test_languages_and_settings(client: TestClient) -> None:
+    assert client.get("/languages").json() == [
+        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": []},
+    ]
+    settings = client.get("/frontend/settings").json()
+    assert settings["language"]["target"] == {"code": "de", "name": "German"}
+    assert settings["keyRequired"] is False
+    assert client.get("/health").json() == {"status": "ok"}
+
+
+# Our own
+
+
+def test_v1_tells_what_the_translator_tells(client: TestClient, translator: Translator) -> None:
+    body = {"text": HUNGRY, "beam": 3, "n_best": 2, "format": "lines"}
+    answer = client.post("/v1/translate", json=body).json()
+    expected = translator.translate(HUNGRY, beam=3, n_best=2)
+    (sentence,) = answer["results"][0]["sentences"]
+    assert answer["model"] == "en-de-2x1"
+    assert sentence["source"] == HUNGRY
+    assert sentence["tokens"] == list(expected.tokens)
+    assert sentence["score"] == pytest.approx(expected.score, abs=1e-4)
+    assert sentence["steps"] == expected.steps
+    assert [each["text"] for each in sentence["hypotheses"]] == [
+        each.text for each in expected.hypotheses
+    ]
+    # 2x1 writes the first and the last token first, and ends in the middle
+    written = sentence["written_in"]
+    assert written[0] == written[-1] == 1
+    assert max(written) in (expected.steps, expected.steps - 1)
+
+
+def test_v1_takes_a_model_by_name(client: TestClient) -> None:
+    answer = client.post("/v1/translate", json={"text": HUNGRY, "model": "en-de-1x1"}).json()
+    assert answer["order"] == "1x1"
+    (sentence,) = answer["results"][0]["sentences"]
+    assert sentence["written_in"] == list(range(1, len(sentence["tokens"]) + 1))
+    loaded = {each["name"]: each["loaded"] for each in client.get("/v1/models").json()}
+    assert loaded["en-de-1x1"]
+
+
+def events(text: str) -> list[tuple[str, Any]]:
+    found = []
+    for block in text.strip().split("\n\n"):
+        name, data = block.split("\n")
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+def test_v1_streams_the_state_of_both_strands_after_each_step(client: TestClient) -> None:
+    body = {"text": f"{HUNGRY} Good night.", "beam": 1, "stream": True}
+    answer = client.post("/v1/translate", json=body)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    found = events(answer.text)
+    assert found[0] == ("start", {"model": "en-de-2x1", "order": "2x1", "replayed": True})
+    names = [name for name, _ in found]
+    assert names.count("sentence") == 2
+    assert names[-1] == "result"
+    result = found[-1][1]["results"][0]
+    for number, sentence in enumerate(result["sentences"]):
+        steps = [data for name, data in found if name == "step" and data["sentence"] == number]
+        assert len(steps) == sentence["steps"]
+        assert steps[0]["state"][0] == sentence["pieces"][0]
+        assert steps[0]["state"][-1] == sentence["pieces"][-1]
+        assert set(steps[0]["state"][1:-1]) == {None}
+        assert [each["towards"] for each in steps[0]["new"]] == ["right", "left"]
+        assert steps[-1]["state"] == sentence["pieces"]
+        assert steps[-1]["finished"]
+        for before, after in pairwise(steps):
+            for old, new in zip(before["state"], after["state"], strict=True):
+                assert old in (None, new)
+
+
+def test_v1_glossaries_of_server_and_request(tmp_path: Path) -> None:
+    with served(glossary=Glossary({"station": "Haltestelle"})) as client:
+        body: dict[str, Any] = {"text": "Where is the station?"}
+        ours = client.post("/v1/translate", json=body).json()["results"][0]
+        body["glossary"] = {"station": "Bahnsteig"}
+        theirs = client.post("/v1/translate", json=body).json()["results"][0]
+    for result, word in ((ours, "Haltestelle"), (theirs, "Bahnsteig")):
+        hit = word in result["text"]
+        assert result["report"]["glossary_hits"] == hit
+        assert result["report"]["glossary_misses"] == (not hit)
+
+
+def test_v1_alternatives_for_a_part(client: TestClient) -> None:
+    translation = "Wo ist der Bahnhof?"
+    body = {
+        "source": "Where is the station?",
+        "translation": translation,
+        "start": 11,
+        "end": 18,
+        "n_best": 3,
+    }
+    found = client.post("/v1/alternatives", json=body).json()["alternatives"]
+    assert 1 <= len(found) <= 3
+    for each in found:
+        assert each["text"].startswith("Wo ist der ")
+        assert each["text"].endswith("?")
+        assert each["text"][each["start"] : each["end"]].strip() not in ("", "Bahnhof")
+
+
+# What is refused, and how
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        (b"", "not understood"),
+        (b"{", "not understood"),
+        (b"\xff\xfe", "not understood"),
+        (b"[" * 100_000, "not understood"),
+        (b'{"text": ' * 5_000, "not understood"),
+        (b'{"text": "\\ud800"}', "not understood"),
+        (b'{"text": 5}', "text"),
+        (b'{"text": "x", "beem": 3}', "beem"),
+        (b'{"text": "x", "beam": 0}', "beam"),
+        (b'{"text": "x", "beam": 17}', "this server allows 16"),
+        (b'{"text": "x", "n_best": 9}', "n_best must not exceed the beam"),
+        (b'{"text": "x", "beam": 1e400}', "beam"),
+        (b'{"text": "x", "length_penalty": NaN}', "length_penalty"),
+        (b'{"text": "x", "format": "pdf"}', "format"),
+        (b'{"text": "x", "model": "en-de-3x1"}', "did you mean en-de-"),
+        (b'{"text": "x", "source": "fr", "target": "de"}', "there is en to de"),
+        (b'{"text": "x", "glossary": {"a\\tb": "c"}}', "tabs"),
+    ],
+)
+def test_v1_says_what_is_wrong(client: TestClient, body: bytes, part: str) -> None:
+    assert part in error(client.post("/v1/translate", content=body), 400)
+    streamed = body.replace(b'"x"', b'"x", "stream": true')
+    assert part in error(client.post("/v1/translate", content=streamed), 400)
+
+
+def test_libretranslate_says_what_is_wrong(client: TestClient) -> None:
+    def post(body: bytes, kind: str) -> Any:
+        return client.post("/translate", content=body, headers={"content-type": kind})
+
+    form = "application/x-www-form-urlencoded"
+    assert "q" in error(post(b"source=en&target=de", form), 400)
+    assert "UTF-8" in error(post(b"q=%ff&source=en&target=de", form), 400)
+    assert "UTF-8" in error(post(b"q=\xff&source=en&target=de", form), 400)
+    assert "application/json" in error(post(b"q: x", "text/yaml"), 415)
+    assert error(client.post("/translate", json={"q": "x", "source": "fr", "target": "de"}), 400)
+    assert error(client.get("/translate"), 405)
+    assert error(client.get("/nowhere"), 404)
+    assert error(client.get("/page/../app.py"), 404)
+
+
+def test_what_is_too_large_is_refused_whole() -> None:
+    with served(limits=Limits(characters=50, lines=3, body_bytes=500)) as client:
+        text = "x" * 51
+        assert "50" in error(client.post("/translate", json={"q": text, **PAIR}), 413)
+        assert "50" in error(client.post("/translate", json={"q": ["x" * 26] * 2, **PAIR}), 413)
+        assert "3" in error(client.post("/translate", json={"q": "a\nb\nc\nd", **PAIR}), 413)
+        assert "3" in error(client.post("/v1/translate", json={"text": ["a"] * 4}), 413)
+        assert "500" in error(client.post("/v1/translate", content=b"x" * 501), 413)
+        chunks = (b"x" * 100 for _ in range(100))
+        assert "500" in error(client.post("/v1/translate", content=chunks), 413)
+        assert client.post("/translate", json={"q": "x" * 50, **PAIR}).status_code == 200
+
+
+def test_keys(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    key = add_key(path, "ann")
+    assert key not in path.read_text()
+    assert path.stat().st_mode & 0o077 == 0
+    with served(keys=ApiKeys.load(path)) as client:
+        body: dict[str, Any] = {"q": HUNGRY, **PAIR}
+        assert "wants an API key" in error(client.post("/translate", json=body), 401)
+        assert "not known" in error(client.post("/translate", json={**body, "api_key": "x"}), 401)
+        assert "not known" in error(client.post("/translate", data={**body, "api_key": "ä"}), 401)
+        assert error(client.post("/v1/translate", json={"text": HUNGRY}), 401)
+        assert error(client.post("/v1/alternatives", json={}), 401)
+        assert client.post("/translate", json={**body, "api_key": key}).status_code == 200
+        bearer = {"authorization": f"Bearer {key}"}
+        assert client.post("/translate", json=body, headers=bearer).status_code == 200
+        answer = client.post("/v1/translate", json={"text": HUNGRY}, headers=bearer)
+        assert answer.status_code == 200
+        assert client.get("/frontend/settings").json()["keyRequired"] is True
+
+
+def test_other_origins_may_ask_only_if_they_are_named(client: TestClient) -> None:
+    headers = {"origin": "https://example.org", "access-control-request-method": "POST"}
+    name = "access-control-allow-origin"
+    assert name not in client.options("/translate", headers=headers).headers
+    assert name not in client.get("/health", headers=headers).headers
+    with served(cors=("https://example.org",)) as open_client:
+        assert open_client.options("/translate", headers=headers).headers[name] == (
+            "https://example.org"
+        )
+        assert name not in open_client.get("/health", headers={"origin": "https://x.org"}).headers
+
+
+# What operators see
+
+
+def test_metrics_count_what_happened() -> None:
+    with served() as client:
+        client.post("/translate", json={"q": [HUNGRY, "Good night."], **PAIR})
+        client.post("/v1/translate", content=b"{")
+        text = client.get("/metrics").text
+    assert 'bothends_requests_total{route="/translate",status="200"} 1.0' in text
+    assert 'bothends_requests_total{route="/v1/translate",status="400"} 1.0' in text
+    assert 'bothends_lines_total{model="en-de-2x1"} 2.0' in text
+    assert "bothends_batch_lines_sum 2.0" in text
+    assert 'bothends_request_seconds_count{route="/translate"} 1.0' in text
+    assert "bothends_waiting_requests 0.0" in text
+
+
+def logged(records: list[logging.LogRecord]) -> str:
+    from bothends.serve.logs import JsonLines
+
+    lines = [JsonLines().format(record) for record in records]
+    assert all(json.loads(line)["event"] for line in lines)
+    return "\n".join(lines)
+
+
+def test_logs_hold_no_text_unless_asked(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with served() as client:
+        client.post("/translate", json={"q": HUNGRY, **PAIR})
+        client.post("/translate", json={"q": HUNGRY, "source": HUNGRY})
+        client.get(f"/{HUNGRY}?q={HUNGRY}")
+    ours = [each for each in caplog.records if each.name == "bothends.serve"]
+    text = logged(ours)
+    assert '"route": "/translate"' in text
+    assert "hungry" not in text
+    assert "Hunger" not in text
+    caplog.clear()
+    with served(log_text=True) as client:
+        client.post("/translate", json={"q": HUNGRY, **PAIR})
+    assert HUNGER in logged([each for each in caplog.records if each.name == "bothends.serve"])
+
+
+def test_a_defect_is_an_answer_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*arguments: Any, **names: Any) -> None:
+        raise ZeroDivisionError(HUNGRY)
+
+    with served() as client:
+        monkeypatch.setattr("bothends.serve.service.translate_texts", fail)
+        answer = client.post("/translate", json={"q": HUNGRY, **PAIR})
+        monkeypatch.undo()
+        assert "defect" in error(answer, 500)
+        assert answer.headers["x-request-id"] in answer.text
+        text = logged([each for each in caplog.records if each.name == "bothends.serve"])
+        assert "ZeroDivisionError" in text
+        assert "test_serve.py" in text
+        assert HUNGRY not in text
+        # and the room is empty again
+        assert "bothends_waiting_requests 0.0" in client.get("/metrics").text
+
+
+def test_the_description_of_the_interface(client: TestClient) -> None:
+    schema = client.get("/openapi.json").json()
+    assert {"/translate", "/languages", "/v1/translate", "/v1/alternatives"} <= set(schema["paths"])
+    body = schema["paths"]["/translate"]["post"]["requestBody"]["content"]
+    assert set(body) == {"application/json", "application/x-www-form-urlencoded"}
+    text = json.dumps(schema)
+    names = set(schema["components"]["schemas"])
+    assert {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]} <= names
+
+
+def test_the_page_asks_nobody_else(client: TestClient) -> None:
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    files = Path(create_app.__globals__["PAGE"]).iterdir()
+    for file in files:
+        assert client.get(f"/page/{file.name}").status_code == 200
+        text = file.read_text(encoding="utf-8")
+        for outside in ("http://", "https://", "//cdn", "@import"):
+            allowed = text.replace("http://www.w3.org/2000/svg", "")
+            assert outside not in allowed, f"{file.name} names {outside}"

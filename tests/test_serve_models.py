@@ -1,0 +1,166 @@
+"""Models on demand: loaded once, within a limit, and anew when their directory changes."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bothends.errors import BothendsError, UsageError
+from bothends.model.bundled import find_model
+from bothends.serve import models as module
+from bothends.serve.models import LOOK_EVERY, Models, ModelUnavailableError, UnknownModelError
+from bothends.translator import LoadOptions, Translator
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Callable[[str], Path]:
+    """`copy(name)`: a model directory that a test may change."""
+
+    def copy(name: str, order: str = "2x1") -> Path:
+        return Path(shutil.copytree(find_model(f"en-de-{order}"), tmp_path / name))
+
+    return copy
+
+
+def test_the_models_in_the_box_the_default_first() -> None:
+    models = Models()
+    assert [model.name for model in models.all] == ["en-de-2x1", "en-de-1x1"]
+    assert models.find().name == "en-de-2x1"
+    assert models.find("en-de-1x1").name == "en-de-1x1"
+    assert models.find(None, "auto", "de").name == "en-de-2x1"
+    assert models.loaded == []
+    with pytest.raises(UnknownModelError, match="en to de"):
+        models.find(None, "de", "en")
+
+
+def test_a_model_is_loaded_once_whoever_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loads: list[object] = []
+    load = LoadOptions.load
+
+    def counted(self: LoadOptions, directory: Path) -> Translator:
+        loads.append(directory)
+        return load(self, directory)
+
+    monkeypatch.setattr(LoadOptions, "load", counted)
+    models = Models()
+    found: list[Translator] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(models.translator(models.find())))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loads) == 1
+    assert len(set(map(id, found))) == 1
+
+
+def test_a_changed_directory_is_loaded_anew(copy: Callable[..., Path], clock: Clock) -> None:
+    directory = copy("model", "1x1")
+    models = Models([directory], clock=clock)
+    model = models.find()
+    old = models.translator(model)
+    shutil.copytree(find_model("en-de-2x1"), directory, dirs_exist_ok=True)
+    assert models.translator(model) is old  # not looked at again yet
+    clock.now += LOOK_EVERY
+    new = models.translator(model)
+    assert new is not old
+    assert str(model.description.order) == "2x1"
+    assert old.translate("I am hungry.").text  # who has the old one keeps it
+    clock.now += LOOK_EVERY
+    assert models.translator(model) is new
+
+
+def test_a_damaged_directory_leaves_the_old_model_in_place(
+    copy: Callable[..., Path], clock: Clock
+) -> None:
+    directory = copy("model")
+    models = Models([directory], clock=clock)
+    model = models.find()
+    old = models.translator(model)
+    decoder = directory / "decoder.onnx"
+    whole = decoder.read_bytes()
+    decoder.write_bytes(whole[: len(whole) // 2])
+    clock.now += LOOK_EVERY
+    assert models.translator(model) is old
+    decoder.write_bytes(whole)
+    clock.now += LOOK_EVERY
+    new = models.translator(model)
+    assert new is not old
+
+
+def test_a_directory_that_changes_while_it_is_read_is_not_taken(
+    copy: Callable[..., Path], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = copy("model")
+    models = Models([directory], clock=clock)
+    model = models.find()
+    old = models.translator(model)
+    signs = iter([(("a", 1, 1),), (("a", 1, 2),)])
+    monkeypatch.setattr(module, "sign", lambda directory: next(signs))
+    clock.now += LOOK_EVERY
+    assert models.translator(model) is old
+
+
+def test_while_one_loads_others_go_on(copy: Callable[..., Path], clock: Clock) -> None:
+    models = Models([copy("model")], clock=clock)
+    model = models.find()
+    old = models.translator(model)
+    clock.now += LOOK_EVERY
+    assert models.ready(model) is None
+    with model.loading:
+        assert models.ready(model) is old
+
+
+def test_models_used_longest_ago_make_room(copy: Callable[..., Path], clock: Clock) -> None:
+    directories = [copy("a"), copy("b"), copy("c")]
+    size = Models(directories).all[0].bytes
+    models = Models(directories, memory_bytes=2 * size + 1000, clock=clock)
+    for name in "abac":
+        clock.now += 0.1
+        models.translator(models.find(name))
+    assert [model.name for model in models.loaded] == ["a", "c"]
+    models.translator(models.find("b"))
+    assert [model.name for model in models.loaded] == ["b", "c"]
+
+
+def test_a_model_larger_than_the_limit_is_refused_at_the_start() -> None:
+    with pytest.raises(UsageError, match="raise --memory"):
+        Models(memory_bytes=1_000_000)
+
+
+def test_two_models_of_one_name_are_refused(copy: Callable[..., Path], tmp_path: Path) -> None:
+    copy("a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b" / "a")
+    with pytest.raises(UsageError, match="another model is called a"):
+        Models([tmp_path / "a", tmp_path / "b" / "a"])
+
+
+def test_a_model_that_was_never_loaded_and_is_damaged(copy: Callable[..., Path]) -> None:
+    directory = copy("model")
+    models = Models([directory])
+    (directory / "encoder.onnx").write_bytes(b"")
+    with pytest.raises(ModelUnavailableError):
+        models.translator(models.find())
+    with pytest.raises(BothendsError, match="no such model directory"):
+        Models(["nowhere"])
