@@ -119,6 +119,7 @@ def test_v1_tells_what_the_translator_tells(client: TestClient, translator: Tran
     # 2x1 writes the first and the last token first, and ends in the middle
     written = sentence["written_in"]
     assert written[0] == written[-1] == 1
+    assert (sentence["towards"][0], sentence["towards"][-1]) == ("right", "left")
     assert max(written) in (expected.steps, expected.steps - 1)
 
 
@@ -127,6 +128,7 @@ def test_v1_takes_a_model_by_name(client: TestClient) -> None:
     assert answer["order"] == "1x1"
     (sentence,) = answer["results"][0]["sentences"]
     assert sentence["written_in"] == list(range(1, len(sentence["tokens"]) + 1))
+    assert set(sentence["towards"]) == {"right"}
     loaded = {each["name"]: each["loaded"] for each in client.get("/v1/models").json()}
     assert loaded["en-de-1x1"]
 

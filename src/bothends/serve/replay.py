@@ -9,9 +9,9 @@ won; others that led for a while are not shown. Times of single steps are not me
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from bothends.drawing.picture import Picture
+from bothends.drawing.picture import Picture, Token
 from bothends.order import GenerationOrder
 from bothends.translation import Translation
 
@@ -37,29 +37,33 @@ class Step:
         }
 
 
-def writing_steps(order: GenerationOrder, pieces: tuple[str, ...]) -> list[int]:
-    """The step, from 1, in which each token of a text was written."""
-    return [token.step for token in Picture.of(order, pieces).text[:-1]]
+def written_tokens(order: GenerationOrder, translation: Translation) -> tuple[Token, ...]:
+    """The tokens of a translation in text order, each with its step and strand.
 
-
-def replay(order: GenerationOrder, translation: Translation) -> list[Step]:
-    """All steps of a finished translation. A text that repeated words were removed from has none.
-
-    Their tokens are not the ones that were written, so that their places are not known.
+    None if repeated words were removed from it: its tokens are not those that were written, so that
+    the places of what was written are not known.
     """
     *tokens, end = Picture.of(order, translation.pieces).text
     last = end.step if translation.finished else max((each.step for each in tokens), default=0)
-    if last != translation.steps:
-        return []
+    return tuple(tokens) if last == translation.steps else ()
+
+
+def direction(token: Token) -> Literal["right", "left"]:
+    """Where the strand of a token grows."""
+    return "right" if token.moves_right else "left"
+
+
+def replay(order: GenerationOrder, translation: Translation) -> list[Step]:
+    """All steps of a translation; none if they are not known."""
+    tokens = written_tokens(order, translation)
     state: list[str | None] = [None] * len(tokens)
     steps = []
-    for number in range(1, last + 1):
+    for number in range(1, translation.steps + 1 if tokens else 1):
         new = []
         for index, token in enumerate(tokens):
             if token.step == number:
                 state[index] = token.label
-                direction = "right" if token.moves_right else "left"
-                new.append({"index": index, "piece": token.label, "towards": direction})
-        finished = translation.finished and number == last
+                new.append({"index": index, "piece": token.label, "towards": direction(token)})
+        finished = translation.finished and number == translation.steps
         steps.append(Step(number, tuple(new), tuple(state), finished))
     return steps

@@ -92,6 +92,9 @@ class Hypothesis(BaseModel):
     pieces: list[str]
     steps: int = Field(description="Decoder steps.")
     written_in: list[int] = Field(description="The step that wrote each token; empty if unknown.")
+    towards: list[Literal["right", "left"]] = Field(
+        description="Where the strand of each token grows; empty if unknown."
+    )
     finished: bool = Field(description="False if it was cut at the length limit.")
 
 

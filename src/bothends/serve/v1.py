@@ -18,7 +18,7 @@ from bothends.order import GenerationOrder
 from bothends.serve.libretranslate import PROBLEMS, body_schema
 from bothends.serve.limits import Limits
 from bothends.serve.models import ServedModel
-from bothends.serve.replay import replay, writing_steps
+from bothends.serve.replay import direction, replay, written_tokens
 from bothends.serve.requests import JSON, gone, identify, read_json, service_of
 from bothends.serve.schemas import (
     Alternative,
@@ -212,7 +212,7 @@ def _sentence(order: GenerationOrder, sentence: TranslatedSentence) -> Sentence:
 
 
 def _hypothesis(order: GenerationOrder, found: Translation) -> Hypothesis:
-    steps = replay(order, found)
+    written = written_tokens(order, found)
     return Hypothesis(
         text=found.text,
         score=found.score,
@@ -220,6 +220,7 @@ def _hypothesis(order: GenerationOrder, found: Translation) -> Hypothesis:
         tokens=list(found.tokens),
         pieces=list(found.pieces),
         steps=found.steps,
-        written_in=writing_steps(order, found.pieces) if steps else [],
+        written_in=[each.step for each in written],
+        towards=[direction(each) for each in written],
         finished=found.finished,
     )
