@@ -32,7 +32,11 @@ function fields(schema) {
     const cells = [element("code", name), kind(field), needed ? "required" : usual, field.description ?? ""];
     table.append(element("tr", cells.map((cell) => element("td", cell))));
   }
-  return element("div", table, "scroll");
+  const box = element("div", table, "scroll");
+  box.tabIndex = 0; // so that keys can scroll it on a narrow screen
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", "Fields");
+  return box;
 }
 
 for (const [path, verbs] of Object.entries(description.paths)) {

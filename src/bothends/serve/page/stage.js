@@ -48,7 +48,7 @@ export class Stage {
     this.stage.classList.toggle("both", sides.includes("left"));
     this.stage.classList.toggle("one", sides.length > 0 && !sides.includes("left"));
     this.written = written;
-    this.last = written.length ? Math.max(...written) : 0;
+    this.last = known ? sentence.steps : 0; // the end symbol may have a step of its own
     byId("step").max = this.last;
     byId("stage-note").textContent = note;
     for (const id of ["play", "back", "forward", "step"]) byId(id).disabled = !this.last;
@@ -83,8 +83,9 @@ export class Stage {
     this.pause();
     this.render(step);
     const now = [...this.stage.children].filter((_, index) => this.written[index] === this.step);
-    const words = now.map((token) => token.firstChild.textContent).join(" and ");
-    byId("stage-text").textContent = `Step ${this.step} of ${this.last}${words ? `: ${words}` : ""}`;
+    const words = now.map((token) => token.firstChild.textContent);
+    if (this.step === this.last && this.sentence?.finished) words.push("the end symbol");
+    byId("stage-text").textContent = `Step ${this.step} of ${this.last}${words.length ? `: ${words.join(" and ")}` : ""}`;
   }
 
   render(step) {
