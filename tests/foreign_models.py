@@ -1,4 +1,4 @@
-"""Tiny models of other libraries with random weights, in directories as those libraries write them."""
+"""Tiny models of other libraries with random weights, in directories as these libraries write."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _ODD = [
     "  two  spaces  ",
     "non\u00a0breaking",
     "ideo\u3000graphic",
-    "“quotes” ‘and’ «more»",
-    "dash – and — dash",
+    "“quotes” ‘and’ «more»",  # noqa: RUF001
+    "dash – and — dash",  # noqa: RUF001
     "don't can't it's",
     "http://example.org/?q=1&r=2#x",
     "<b>bold</b>",
@@ -232,7 +232,7 @@ def bart(directory: Path, seed: int = 0) -> Any:
 
 
 def nllb(directory: Path, seed: int = 0) -> Any:
-    from transformers import M2M100Config, M2M100ForConditionalGeneration, NllbTokenizer
+    from transformers import NllbTokenizer
 
     vocabulary, merges = _bpe("metaspace", 400)
     tokenizer = NllbTokenizer(

@@ -122,7 +122,7 @@ class Translator:
                 )
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be at least 1, but is {threads}")
-        engine = engine or default_engine(directory, precision)
+        engine = engine or default_engine(directory, precision, description)
         network = load_engine(engine, directory, precision, device, description)
         if engine == "torch":
             # PyTorch spreads a single batch over cores, or over a GPU.

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from bothends.engines.prompt import with_prompt
 from bothends.engines.protocol import Engine
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.model.directory import DECODER, ENCODER, WEIGHTS, Description
+from bothends.model.directory import DECODER, ENCODER, WEIGHTS, Description, read_description
 
 EngineName = Literal["native", "onnx", "torch"]
 Precision = Literal["float32", "int8"]
@@ -35,12 +35,17 @@ def load_engine(
         engine = _load_torch_engine(directory, precision, device or "cpu")
     elif device not in (None, "cpu"):
         raise UsageError(f"the {name} engine runs on the CPU, not on {device}: use torch")
-    if name == "native":
-        return _load_native_engine(directory, precision, description)
-    return _load_onnx_engine(directory, precision, description)
+    elif name == "native":
+        engine = _load_native_engine(directory, precision, description)
+    else:
+        engine = _load_onnx_engine(directory, precision, description)
+    description = description or read_description(directory)
+    return with_prompt(engine, description.model, description.order)
 
 
-def default_engine(directory: Path, precision: Precision | None = None) -> EngineName:
+def default_engine(
+    directory: Path, precision: Precision | None = None, description: Description | None = None
+) -> EngineName:
     """`native` where it is built and the model is in int8 and one that it runs, else `onnx`."""
     from bothends.engines.native import extension
 
@@ -55,7 +60,7 @@ def default_engine(directory: Path, precision: Precision | None = None) -> Engin
         return "onnx"
     from bothends.engines.native.engine import unsupported
 
-    model = read_description(directory).model
+    model = (description or read_description(directory)).model
     # A prompt is fed by steps, which a search in one call does not have.
     return "onnx" if model.frame.prompt or unsupported(model) else "native"
 
