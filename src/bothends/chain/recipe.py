@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from bothends.distillation.filters import PairFilters
 from bothends.engines.registry import Precision
@@ -63,6 +70,16 @@ class Training(Strict):
     precision: Precision = "int8"
 
 
+class Converting(Strict):
+    """A teacher that somebody else has trained, for `bothends convert`."""
+
+    model: Text
+    source_language: str | None = None
+    target_language: str | None = None
+    #: of its export, which translates the corpus
+    precision: Precision = "int8"
+
+
 class Student(Training):
     """A model that learns from the teacher's translations."""
 
@@ -103,13 +120,21 @@ class ChainRecipe(Strict):
     #: where everything goes
     directory: Path
     corpus: Corpus
-    teacher: Training
+    #: the teacher is trained, or converted: one of the two
+    teacher: Training | None = None
+    convert: Converting | None = None
     distill: Distilling = Distilling()
     splice: Splicing | None = None
     students: dict[str, Student] = Field(min_length=1)
     evaluation: Evaluation
     #: that share a training or a distillation
     processes: int = Field(1, ge=1)
+
+    @model_validator(mode="after")
+    def _has_one_teacher(self) -> ChainRecipe:
+        if (self.teacher is None) == (self.convert is None):
+            raise ValueError("teacher: Field required, or convert in its place, and not both")
+        return self
 
 
 def check_texts(chain: ChainRecipe) -> None:
@@ -127,6 +152,8 @@ def check_texts(chain: ChainRecipe) -> None:
         for path in paths:
             if not path.is_file():
                 raise BothendsError(f"{key}: {path}: no such file")
+    if chain.convert is not None and not chain.convert.model.exists():
+        raise BothendsError(f"convert.model: {chain.convert.model}: no such file or directory")
 
 
 def load_chain(path: Path, overrides: Sequence[str] = ()) -> ChainRecipe:

@@ -11,8 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bothends.chain.recipe import ChainRecipe, Corpus, Splicing, Student, Training
+from bothends.chain.recipe import (
+    ChainRecipe,
+    Converting,
+    Corpus,
+    Splicing,
+    Student,
+    Training,
+)
 from bothends.data.shards import MANIFEST
+from bothends.engines.registry import Precision
 from bothends.errors import UsageError, nearest
 from bothends.jobs.digests import file_digest
 from bothends.jobs.stages import Stage
@@ -27,6 +35,8 @@ SPLICED_TEXT = "train.source"
 #: The corpora that students learn from: translations of the text, and of text spliced from it.
 DISTILLED, SPLICED = "distilled", "spliced"
 
+#: Settings of a corpus whose vocabulary is a model's.
+_GIVEN_VOCABULARY = {"vocabulary_size": None, "character_coverage": None}
 #: Settings of a training recipe that do not affect what is learned.
 _OPERATIONAL = ("threads", "device", "precision", "log_every", "tensorboard", "run")
 
@@ -84,15 +94,24 @@ def stages_of(chain: ChainRecipe, place: Path) -> list[CommandStage]:
 
 def _stages(chain: ChainRecipe, place: Path) -> Iterator[CommandStage]:
     directory = chain.directory
-    teacher = _recipe(chain.teacher, place, {"run": str(directory / "teacher")})
-    prepared = teacher.recipe.data.prepared[0].path
-    if len(teacher.recipe.data.prepared) > 1:
-        raise UsageError(
-            f"{place / chain.teacher.recipe}: a chain's teacher learns of one corpus; name one in "
-            "data.prepared, or set it in teacher.set"
-        )
-    yield _prepare("prepare", directory, chain.corpus, prepared)
-    yield from _train("teacher", chain, chain.teacher, teacher, ("prepare",))
+    if chain.teacher is not None:
+        teacher = _recipe(chain.teacher, place, {"run": str(directory / "teacher")})
+        prepared = teacher.recipe.data.prepared[0].path
+        if len(teacher.recipe.data.prepared) > 1:
+            raise UsageError(
+                f"{place / chain.teacher.recipe}: a chain's teacher learns of one corpus; name one "
+                "in data.prepared, or set it in teacher.set"
+            )
+        yield _prepare("prepare", directory, chain.corpus, prepared)
+        yield from _train("teacher", chain, chain.teacher, teacher, ("prepare",))
+    elif chain.convert is not None:
+        yield from _convert(chain, chain.convert)
+        prepared = directory / "prepared"
+        if any(student.references for student in chain.students.values()):
+            corpus = chain.corpus.model_copy(update=_GIVEN_VOCABULARY)
+            stage = _weights_stage(chain, "teacher")
+            weights = _weights(chain, "teacher")
+            yield _prepare("prepare", directory, corpus, prepared, weights, (stage,))
     yield from _distill(chain, "distill", chain.corpus.source, DISTILLED)
     if chain.splice is not None:
         yield _splice(chain, chain.splice)
@@ -100,12 +119,12 @@ def _stages(chain: ChainRecipe, place: Path) -> Iterator[CommandStage]:
         yield from _distill(chain, "distill-spliced", spliced, SPLICED, ("splice",))
 
     for name, student in chain.students.items():
-        recipe = _recipe(student, place, _student_settings(directory / name, student, prepared))
+        recipe = _recipe(student, place, _student_settings(chain, name, student, prepared))
         needs = ["prepare-distilled"]
         if student.spliced:
             needs.append("prepare-spliced")
         if student.init is not None:
-            needs.append(f"{student.init}-average")
+            needs.append(_weights_stage(chain, student.init))
         if student.references:
             needs.append("prepare")
         yield from _train(name, chain, student, recipe, tuple(needs))
@@ -157,7 +176,7 @@ def _distill(
 ) -> Iterator[CommandStage]:
     """Let the teacher translate, and prepare that as the corpus `NAME-prepared`."""
     directory = chain.directory
-    averaged, exported = directory / "teacher-averaged", directory / "teacher-exported"
+    exported = directory / "teacher-exported"
     distilled = directory / ("distilled" if corpus == DISTILLED else f"{corpus}-distilled")
     options = {**chain.distill.model_dump(), "source": source}
     flags = {"teacher": exported, **options}
@@ -175,17 +194,47 @@ def _distill(
         update={
             "source": (distilled / "train.source",),
             "target": (distilled / "train.target",),
-            "vocabulary_size": None,
-            "character_coverage": None,
+            **_GIVEN_VOCABULARY,
         }
     )
     prepared = directory / f"{corpus}-prepared"
-    needs = (name, "teacher-average")
-    yield _prepare(f"prepare-{corpus}", directory, text, prepared, averaged, needs)
+    needs = (name, _weights_stage(chain, "teacher"))
+    weights = _weights(chain, "teacher")
+    yield _prepare(f"prepare-{corpus}", directory, text, prepared, weights, needs)
 
 
-def _student_settings(run: Path, student: Student, prepared: Path) -> dict[str, Any]:
-    directory = run.parent
+def _weights(chain: ChainRecipe, name: str) -> Path:
+    """The directory of a model that others begin with, and take their vocabulary from."""
+    converted = name == "teacher" and chain.convert is not None
+    return chain.directory / f"{name}-{'converted' if converted else 'averaged'}"
+
+
+def _weights_stage(chain: ChainRecipe, name: str) -> str:
+    """The stage that makes it."""
+    converted = name == "teacher" and chain.convert is not None
+    return f"{name}-{'convert' if converted else 'average'}"
+
+
+def _convert(chain: ChainRecipe, converting: Converting) -> Iterator[CommandStage]:
+    """Convert and export a teacher that somebody else has trained."""
+    options = converting.model_dump(exclude={"model", "precision"})
+    model = converting.model
+    files = sorted(model.rglob("*")) if model.is_dir() else [model]
+    converted = _weights(chain, "teacher")
+    yield CommandStage(
+        name=_weights_stage(chain, "teacher"),
+        arguments=lambda output: ["convert", str(model), *_flags({**options, "output": output})],
+        output=converted,
+        completion_marker=CONFIG,
+        settings={**options, "files": _checksums(path for path in files if not path.is_dir())},
+    )
+    yield _export("teacher", chain, converted, converting.precision)
+
+
+def _student_settings(
+    chain: ChainRecipe, name: str, student: Student, prepared: Path
+) -> dict[str, Any]:
+    directory, run = chain.directory, chain.directory / name
     corpora: list[Any] = [str(directory / f"{DISTILLED}-prepared")]
     if student.spliced:
         corpora.append({"path": str(directory / f"{SPLICED}-prepared"), "repeat": student.spliced})
@@ -193,7 +242,7 @@ def _student_settings(run: Path, student: Student, prepared: Path) -> dict[str, 
         corpora.append({"path": str(prepared), "repeat": student.references})
     settings = {"order": str(student.order), "data.prepared": corpora, "run": str(run)}
     if student.init is not None:
-        settings["init"] = str(directory / f"{student.init}-averaged")
+        settings["init"] = str(_weights(chain, student.init))
     return settings
 
 
@@ -220,7 +269,7 @@ def _train(
             f"{key}.average is {training.average}, but {updates} updates with a checkpoint every "
             f"{every} give fewer; lower {key}.average, or checkpoints.every in {key}.set"
         )
-    averaged, exported = (chain.directory / f"{name}-{what}" for what in ("averaged", "exported"))
+    averaged = _weights(chain, name)
     settings = {
         key: value for key, value in recipe.recipe.dump().items() if key not in _OPERATIONAL
     }
@@ -236,25 +285,29 @@ def _train(
     )
     average = {"last": training.average}
     yield CommandStage(
-        name=f"{name}-average",
+        name=_weights_stage(chain, name),
         arguments=lambda output: ["average", str(run), *_flags({**average, "output": output})],
         output=averaged,
         completion_marker=CONFIG,
         settings=average,
         needs=(f"{name}-train",),
     )
-    export = {"precision": training.precision}
+    yield _export(name, chain, averaged, training.precision)
+
+
+def _export(name: str, chain: ChainRecipe, weights: Path, precision: Precision) -> CommandStage:
+    export = {"precision": precision}
     sample = {}
-    if training.precision != "float32":  # what a lower precision costs is measured on text
+    if precision != "float32":  # what a lower precision costs is measured on text
         sample = {"sample": chain.evaluation.source, "reference": chain.evaluation.reference}
     flags = {**export, **sample}
-    yield CommandStage(
+    return CommandStage(
         name=f"{name}-export",
-        arguments=lambda output: ["export", str(averaged), *_flags({**flags, "output": output})],
-        output=exported,
+        arguments=lambda output: ["export", str(weights), *_flags({**flags, "output": output})],
+        output=chain.directory / f"{name}-exported",
         completion_marker=CONFIG,
         settings=export,
-        needs=(f"{name}-average",),
+        needs=(_weights_stage(chain, name),),
     )
 
 
