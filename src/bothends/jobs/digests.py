@@ -7,14 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bothends.digests import FileRecord
+
 
 def file_digest(path: Path) -> str:
     """The SHA-256 of a file, which may be larger than memory."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+    return FileRecord.of(path).sha256
 
 
 def settings_digest(content: Any) -> str:
