@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,6 +132,31 @@ def translate_in_bulk(options: BulkTranslation) -> BulkManifest | None:
         manifest = _merge(options, job, outputs)
         shutil.rmtree(shards, ignore_errors=True)
     return manifest
+
+
+@dataclass(frozen=True)
+class MeasuredRate:
+    """How fast one worker is on this machine."""
+
+    #: lines a second
+    rate: float
+    #: seconds until it begins
+    start: float
+    lines: int
+
+
+def measure_rate(teacher: Teacher, source: Path, sample: int) -> MeasuredRate:
+    """Translate the first lines of a text, after a few that are not timed."""
+    lines = next(read_shards([source], sample), [])
+    if not lines:
+        raise BothendsError(f"{source}: no lines to translate")
+    begun = time.perf_counter()
+    with teacher.start() as translate:
+        translate(lines[:3])
+        ready = time.perf_counter()
+        translate(lines)
+        ended = time.perf_counter()
+    return MeasuredRate(len(lines) / (ended - ready), ready - begun, len(lines))
 
 
 def _translate(options: BulkTranslation, run: ShardRun) -> None:

@@ -29,6 +29,7 @@ from bothends.cli.evaluate import evaluate
 from bothends.cli.export import export
 from bothends.cli.fill import fill
 from bothends.cli.order import order
+from bothends.cli.plan import plan
 from bothends.cli.prepare import prepare
 from bothends.cli.score import score
 from bothends.cli.serve import serve
@@ -67,6 +68,7 @@ app.command(cls=SeveralValues)(evaluate)
 app.command()(export)
 app.command()(fill)
 app.command()(order)
+app.command()(plan)
 app.command(cls=SeveralValues)(prepare)
 app.command()(score)
 app.command()(serve)
