@@ -194,6 +194,14 @@ def test_v1_alternatives_for_a_part(client: TestClient) -> None:
         assert each["text"][each["start"] : each["end"]].strip() not in ("", "Bahnhof")
 
 
+def test_v1_alternatives_are_for_sentences(client: TestClient) -> None:
+    body = {"source": "a", "translation": "ab " * 100, "start": 0, "end": 2}
+    assert "64 tokens" in error(client.post("/v1/alternatives", json=body), 413)
+    body["end"] = 10**6
+    body["translation"] = "ab"
+    assert "not in the translation" in error(client.post("/v1/alternatives", json=body), 400)
+
+
 # What is refused, and how
 
 

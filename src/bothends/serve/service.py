@@ -20,7 +20,7 @@ from bothends.filling import Filling
 from bothends.processes import available_cores
 from bothends.serve.batching import Batcher
 from bothends.serve.keys import ApiKeys
-from bothends.serve.limits import Limits, WaitingRoom, check_size
+from bothends.serve.limits import Limits, TooLargeError, WaitingRoom, check_size
 from bothends.serve.logs import log
 from bothends.serve.metrics import Metrics
 from bothends.serve.models import Models, ServedModel
@@ -47,6 +47,12 @@ class ServeOptions:
     glossary: Glossary | None = None
     #: log what is translated, too
     log_text: bool = False
+
+
+#: Every length of a gap is searched, so that time grows with the cube of a sentence's tokens.
+#: Alternatives are for words in sentences: so many tokens, and so many more than there were.
+MAX_TOKENS = 64
+EXTRA_TOKENS = 2
 
 
 class ClientGoneError(Exception):
@@ -116,8 +122,9 @@ class Service:
         characters = check_size([source, translation], self.limits)
         with self.room.admit(client, characters):
             translator = await self.translator(model)
+            length = _check_tokens(translator, source, translation)
             find: Callable[[], list[Filling]] = lambda: translator.alternatives(  # noqa: E731
-                source, translation, span, n_best
+                source, translation, span, n_best, max_length=length + EXTRA_TOKENS
             )
             found: list[Filling] = await run_alone(self.batcher, client, characters, find)
         return found
@@ -158,3 +165,15 @@ class Service:
         """Answer what has been accepted, then stop."""
         await asyncio.to_thread(self.batcher.close)
         self._loading.shutdown(wait=False, cancel_futures=True)
+
+
+def _check_tokens(translator: Translator, source: str, translation: str) -> int:
+    """The tokens of a translation, or an error if it is too long for alternatives."""
+    vocabularies = translator.vocabularies
+    length = len(vocabularies.target.encode([translation])[0])
+    longest = max(length, len(vocabularies.source.encode([source])[0]))
+    if longest > MAX_TOKENS:
+        raise TooLargeError(
+            f"alternatives are for a sentence of at most {MAX_TOKENS} tokens, not {longest}"
+        )
+    return length
