@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -323,3 +324,12 @@ def test_the_command_draws_how_the_gap_closes(
     status, line = error_line(["fill", *ends, "--svg", str(tmp_path)], capsys)
     assert status == 1
     assert "is a directory" in line
+
+
+def test_alternatives_for_a_character_that_the_vocabulary_drops() -> None:
+    from bothends.errors import BothendsError
+
+    # A direction mark is no token of the bundled model: the text is all gap, and may stay empty.
+    with suppress(BothendsError):
+        found = Translator.load(threads=1).alternatives("a b", "\u202e", (0, 1), max_length=3)
+        assert all(each.middle.strip() for each in found)

@@ -276,7 +276,7 @@ def _refuse(
         frame = live.frames[i]
         before = live.history[i, candidate // per_row, size:]
         slots = np.append(before, tokens[i, candidate])[: len(frame.tokens)]
-        text = np.array(frame.tokens)
+        text = np.array(frame.tokens, dtype=np.int64)  # floats, if there are none
         text[order.permutation(len(text))[: len(slots)]] = slots
         if not allowed(frame, text):
             logprobs[i, candidate] = -np.inf
