@@ -214,5 +214,6 @@ def test_deep_and_huge_documents_take_linear_time(format: str) -> None:
         return time.process_time() - begin
 
     for unit in NESTED[format]:
-        # Six times the text must not take 36 times as long. Small times are noise.
-        assert seconds(900) < 16 * max(seconds(150), 0.02), unit
+        # Six times the text must not take 36 times as long. Small times are noise, and a busy
+        # machine has some of its own: one of three tries will do.
+        assert any(seconds(900) < 16 * max(seconds(150), 0.02) for _ in range(3)), unit

@@ -55,7 +55,7 @@ def serve(
         bool, typer.Option("--log-text", help="Log what is translated; never by default.")
     ] = False,
 ) -> None:
-    """Serve translations over HTTP, and a page that shows them being written.
+    """Serve translations over HTTP, and a page to watch them.
 
     The interface is LibreTranslate's, and one of its own under /v1; /docs describes both.
     """
