@@ -19,12 +19,13 @@ import torch
 
 from bothends.engines.export import write_graphs
 from bothends.engines.native import instruction_sets
-from bothends.engines.native.engine import NativeEngine
+from bothends.engines.native.engine import NativeEngine, unsupported
 from bothends.engines.onnx.engine import OnnxEngine
 from bothends.engines.protocol import Engine, FloatArray, TopK
 from bothends.engines.quantisation import quantise_matrix
 from bothends.engines.registry import Precision
 from bothends.engines.torch import TorchEngine
+from bothends.errors import BothendsError
 from bothends.model.config import Dropout
 from bothends.model.directory import Description, write_description
 from bothends.model.torch.transformer import Transformer
@@ -185,6 +186,10 @@ def test_steps_in_every_layout(
     random: np.random.Generator,
 ) -> None:
     model = make_model("4x1", **changes)
+    if engine_case.name.startswith("native") and unsupported(model.config):
+        with pytest.raises(BothendsError, match="cannot run a model with .*: use onnx"):
+            make_engine(model)
+        return
     source = random_source(random, 3, 6, WORDS, padded=True)
     check_search(model, make_engine(model), source, random, engine_case.tolerance)
 
