@@ -187,7 +187,7 @@ def test_steps_in_every_layout(
 ) -> None:
     model = make_model("4x1", **changes)
     if engine_case.name.startswith("native") and unsupported(model.config):
-        with pytest.raises(BothendsError, match="cannot run a model with .*: use onnx"):
+        with pytest.raises(BothendsError, match=r"cannot run a model with .*: use onnx"):
             make_engine(model)
         return
     source = random_source(random, 3, 6, WORDS, padded=True)

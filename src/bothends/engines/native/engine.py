@@ -225,6 +225,7 @@ def unsupported(config: ModelConfig) -> str | None:
         ("an offset of its positions", config.position_offset > 0),
         (f"the activation {config.activation}", config.activation == "gelu-tanh"),
         (f"norms with epsilon {config.norm_epsilon:g}", config.norm_epsilon != 1e-5),
+        ("layers of more than 65,536 inputs", max(config.width, config.feed_forward) > 1 << 16),
     ):
         if there:
             return what
