@@ -26,6 +26,7 @@ from bothends.text.vocabulary import (
     Vocabularies,
     Vocabulary,
     VocabularyOptions,
+    clean_decoded,
     train_vocabulary,
 )
 from corpus_data import make_sentences
@@ -114,6 +115,21 @@ def test_incomplete_characters_are_left_out(vocabulary: Vocabulary, data: bytes)
     tokens = [vocabulary._processor.piece_to_id(name) for name in names]
     (text,) = vocabulary.decode([tokens])
     assert "\ufffd" not in text
+
+
+@pytest.mark.parametrize(
+    ("decoded", "text"),
+    [
+        ("ba \ufffd bo", "ba bo"),
+        ("b\ufffd\ufffda", "ba"),
+        ("ba \ufffdbo", "ba bo"),
+        ("\ufffd", ""),
+        ("ba  bo", "ba  bo"),
+        ("ba\u2028bo", "ba bo"),
+    ],
+)
+def test_decoded_text_is_cleaned(decoded: str, text: str) -> None:
+    assert clean_decoded(decoded) == text
 
 
 def test_letters_typed_in_two_ways_are_the_same_tokens(vocabulary: Vocabulary) -> None:

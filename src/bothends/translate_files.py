@@ -14,15 +14,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from bothends.documents import DocumentFormat, DocumentOptions, format_of, translate_document
 from bothends.errors import BothendsError, UsageError, warn
 from bothends.files import atomic_file
 from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
 from bothends.text.sentences import holds_several
 from bothends.translation import EMPTY, Translation, TranslationOptions
 from bothends.translator import Translator
+
+if TYPE_CHECKING:  # lines need none of it, and it takes its time to import
+    from bothends.documents import DocumentFormat
 
 #: Lines that are named in warnings of one kind; the others are only counted.
 MOST_WARNINGS = 20
@@ -138,6 +140,10 @@ def format_by_name(inputs: Sequence[Path]) -> DocumentFormat | None:
 
     Files of several formats are an error: which one is meant, nobody can guess.
     """
+    if not inputs:
+        return None
+    from bothends.documents import format_of
+
     formats = dict.fromkeys(map(format_of, inputs))
     if len(formats) > 1:
         names = ", ".join(str(path) for path in inputs[:4])
@@ -267,6 +273,8 @@ def translate_documents(
     invalid: Invalid,
 ) -> None:
     """Translate documents, each whole; stdin if there is no path."""
+    from bothends.documents import DocumentOptions, translate_document
+
     description, vocabulary = translator.description, translator.vocabularies.source
     limit = options.max_source_length
     if description.lengths is not None:

@@ -9,7 +9,6 @@ nothing else: not on the other lines, nor on the number of threads.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
@@ -257,6 +256,8 @@ class Translator:
         **changes: Unpack[OptionFields],
     ) -> Translation | list[Translation]:
         """As `translate`, without blocking the event loop meanwhile."""
+        import asyncio
+
         if isinstance(text, str):
             return await asyncio.wrap_future(self.submit(text, options, **changes))
         lines = list(_check_lines(_TEXTS, text))

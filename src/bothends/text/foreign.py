@@ -36,7 +36,7 @@ from bothends.records import (
     parse_versioned,
     read_bounded,
 )
-from bothends.text.vocabulary import LINE_BREAKS, SPACE, Side, SpecialTokens
+from bothends.text.vocabulary import SPACE, Side, SpecialTokens, clean_decoded
 
 FORMAT_VERSION = 1
 Kind = Literal["pieces", "words", "tokenizer"]
@@ -145,7 +145,7 @@ class ForeignVocabulary:
         texts = []
         for sequence in sequences:
             ids = [int(token) for token in sequence if int(token) not in silent]
-            texts.append(LINE_BREAKS.sub(" ", self._join(ids)))
+            texts.append(clean_decoded(self._join(ids)))
         return texts
 
     def _join(self, ids: list[int]) -> str:

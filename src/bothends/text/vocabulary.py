@@ -172,8 +172,7 @@ class Vocabulary:
             return []
         ids = [[int(token) for token in sequence] for sequence in sequences]
         texts = self._processor.decode(ids, num_threads=1)
-        # SentencePiece writes U+FFFD for each byte of an incomplete character: it is left out.
-        return [LINE_BREAKS.sub(" ", text).replace("\ufffd", "") for text in texts]
+        return list(map(clean_decoded, texts))
 
     def encode_inside(self, text: str) -> list[int]:
         """Ids of a text that goes on without a space before it: the rest of a word, a full stop."""
@@ -207,6 +206,14 @@ class Vocabulary:
     def save_side(self, directory: Path, side: Side | None) -> None:
         names = {None: VOCABULARY, "source": SOURCE_VOCABULARY, "target": TARGET_VOCABULARY}
         self.save(Path(directory) / names[side])
+
+
+def clean_decoded(text: str) -> str:
+    """Decoded text as one line, without U+FFFD, which stands for bytes of incomplete characters."""
+    text = LINE_BREAKS.sub(" ", text)
+    if "\ufffd" in text:
+        text = re.sub(" \ufffd+(?= )|\ufffd+", "", text)  # one that stood alone leaves one space
+    return text
 
 
 @dataclass(frozen=True)
