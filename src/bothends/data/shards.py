@@ -104,6 +104,12 @@ class TokenPairs:
             for number in range(len(record.shards))
         ]
         self._shard_starts = list(accumulate(record.shards, initial=0))[:-1]
+        lengths = [len(self.source_lengths), len(self.target_lengths), len(self._offsets)]
+        if lengths != 3 * [record.pairs] or [*map(len, self._shards)] != [*record.shards]:
+            raise BothendsError(
+                f"{directory / MANIFEST}: damaged, what it says of split {name} does not fit the "
+                "files; prepare again"
+            )
 
     def __len__(self) -> int:
         return self.record.pairs
@@ -295,5 +301,7 @@ def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     """A file as a read-only array. An empty one cannot be mapped, and need not be."""
     if not path.stat().st_size:
         return np.empty(0, dtype)
+    if path.stat().st_size % dtype.itemsize:
+        raise BothendsError(f"{path}: damaged, ends within a number; prepare again")
     # A plain view: slices of a memmap object are ten times slower to make.
     return np.memmap(path, dtype, mode="r").view(np.ndarray)
