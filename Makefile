@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# An editable installation is made again when one of these changes: the native engine is built by it.
+BUILT_FROM := pyproject.toml constraints.txt setup.py $(wildcard src/bothends/engines/native/csrc/*)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test check test-quick test-slow fuzz native sanitize format docs dist clean
 
@@ -24,11 +27,11 @@ check: $(VENV)/dev.stamp  ## format, lint, types, tests
 test-quick: $(VENV)/dev.stamp  ## all tests but the slow ones
 	$(BIN)/python -m pytest -m "not slow"
 
-fuzz: $(VENV)/dev.stamp  ## damaged files for every reader, fresh ones for some minutes
-	BOTHENDS_FUZZ=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest tests/test_fuzz.py
-
 test-slow: $(VENV)/dev.stamp  ## the slow tests alone
 	$(BIN)/python -m pytest -m slow
+
+fuzz: $(VENV)/dev.stamp  ## damaged files for every reader, fresh ones for some minutes
+	BOTHENDS_FUZZ=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest tests/test_fuzz.py
 
 native: $(VENV)/dev.stamp  ## build the native engine again after a change of its C++
 	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
@@ -63,10 +66,10 @@ clean:  ## remove .venv and all that was built
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/runtime.stamp: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/runtime.stamp: $(BUILT_FROM) | $(BIN)/python
 	$(PIP) --editable .
 	touch $@
 
-$(VENV)/dev.stamp: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/dev.stamp: $(BUILT_FROM) | $(BIN)/python
 	$(PIP) --editable '.[train,eval,docs,dev]'
 	touch $@ $(VENV)/runtime.stamp
