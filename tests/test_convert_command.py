@@ -16,6 +16,7 @@ from safetensors.numpy import load_file, save_file
 
 import foreign_models
 from bothends.cli import run
+from bothends.errors import BothendsError
 from bothends.model.directory import read_description
 from bothends.model.weights import read_weights
 
@@ -226,3 +227,22 @@ def test_a_converted_model_is_an_ordinary_model(
     (tmp_path / "target").write_text("the house\nthe river\na\n")
     pairs = ["--source", str(text), "--target", str(tmp_path / "target")]
     assert run(["score", "--model", model, *pairs]) == 0
+
+
+def test_what_is_beyond_learned_positions_is_cut_and_said(
+    originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A source or a target that is too long for the model is no crash, and no secret."""
+    from bothends.translator import Translator
+
+    original = copy(originals / "bart", tmp_path / "original")
+    assert convert(original) == 0
+    model = tmp_path / "out"
+    assert run(["export", str(model), "--precision", "float32"]) == 0
+    translator = Translator.load(model, threads=1)
+    assert translator.description.model.longest_source == 126  # 128 positions, `<s>` and `</s>`
+    long, short = translator.translate(["the old house " * 100, "the tree"], max_length=500)
+    assert (long.truncated, short.truncated) == (True, False)
+    assert len(long.tokens) <= 126  # the start symbol, `<s>`, the text
+    with pytest.raises(BothendsError, match="but the model has learned 128 positions"):
+        translator.score(["the tree"], ["the old house " * 100])

@@ -41,12 +41,19 @@ class TextModel:
     #: of the text that the model learned from, if they are known
     lengths: LengthStatistics | None = None
 
+    def longest_source(self, options: TranslationOptions) -> int:
+        """Tokens of a source that are translated; learned positions may allow fewer than asked."""
+        config = self.generator.config
+        longest = None if config is None else config.longest_source
+        asked = options.max_source_length
+        return asked if longest is None else min(asked, longest)
+
     def translate_from_draft(
         self, source: Tokens, draft: Sequence[int], options: TranslationOptions
     ) -> Translation:
         """The greedy translation of an encoded line, from a draft of it."""
         begin = time.perf_counter()
-        cut = source[: options.max_source_length]
+        cut = source[: self.longest_source(options)]
         with self.context(), _enough_memory([cut], "--max-source-length"):
             drafted = self.generator.search_from_draft(cut, draft, options)
         found = [[drafted.hypothesis]]
@@ -58,7 +65,8 @@ class TextModel:
     ) -> list[Translation]:
         """The translations of encoded lines, as one batch."""
         begin = time.perf_counter()
-        cut = [source[: options.max_source_length] for source in sources]
+        longest = self.longest_source(options)
+        cut = [source[:longest] for source in sources]
         with self.context(), _enough_memory(cut, "--batch-tokens, --beam or --max-source-length"):
             found = self.generator.search(cut, options)
         return self._translations(sources, found, options, begin)
@@ -88,7 +96,7 @@ class TextModel:
                     pieces=tuple(vocabulary.pieces(hypothesis.tokens)),
                     steps=hypothesis.steps,
                     finished=hypothesis.finished,
-                    truncated=len(source) > options.max_source_length,
+                    truncated=len(source) > self.longest_source(options),
                     time=seconds,
                     source_tokens=source,
                     source_pieces=pieces,
@@ -143,7 +151,7 @@ class Translating:
             ]
             for sentences in parts
         ]
-        limit = self.options.max_source_length
+        limit = self.model.longest_source(self.options)
         sizes = [min(len(source), limit) + 1 for source in numbers]
         return Work(list(numbers), sizes, tasks_of_line)
 
@@ -172,7 +180,7 @@ class Translating:
         """The sentences of a line; one that is too long for the model is cut at its clauses."""
         if not self.options.split_sentences:
             return [line]
-        limit, lengths = self.options.max_source_length, self.model.lengths
+        limit, lengths = self.model.longest_source(self.options), self.model.lengths
         if lengths is not None:
             limit = min(limit, lengths.longest_source)
         spans = [
