@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 BUILT_FROM := pyproject.toml constraints.txt setup.py $(wildcard src/bothends/engines/native/csrc/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-quick test-slow fuzz native sanitize format docs dist clean
+.PHONY: help demo test check test-quick test-slow fuzz test-serve test-browser check-image native sanitize format docs dist clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -32,6 +32,17 @@ test-slow: $(VENV)/dev.stamp  ## the slow tests alone
 
 fuzz: $(VENV)/dev.stamp  ## damaged files for every reader, fresh ones for some minutes
 	BOTHENDS_FUZZ=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest tests/test_fuzz.py
+
+test-serve: $(VENV)/dev.stamp  ## the server under load, noise and time: some minutes
+	BOTHENDS_SERVE_SCALE=$(or $(SCALE),20) $(BIN)/python -m pytest -s tests/test_serve_load.py
+
+test-browser: $(VENV)/dev.stamp  ## the page in Chromium, which is installed if it is missing
+	command -v chromium >/dev/null || apt-get install --yes chromium
+	$(PIP) --editable '.[browser]'
+	$(BIN)/python -m pytest tests/test_serve_page.py
+
+check-image: ## the steps of deploy/Dockerfile in a clean directory
+	deploy/check-image.sh
 
 native: $(VENV)/dev.stamp  ## build the native engine again after a change of its C++
 	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2

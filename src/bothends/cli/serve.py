@@ -49,7 +49,7 @@ def serve(
     ] = 2_000,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
-    engine: EngineOption = "onnx",
+    engine: EngineOption = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     log_text: Annotated[
         bool, typer.Option("--log-text", help="Log what is translated; never by default.")
