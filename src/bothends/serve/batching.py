@@ -1,8 +1,8 @@
 """Dynamic batching: items of many clients share batches, in a fair order.
 
-Workers take from one queue. A worker that is free takes what waits, at once, so a lone item waits
-for nobody. Only while other batches run does a worker linger a few milliseconds for more items:
-their clients are about to send the next ones.
+Workers take from one queue. A worker that is free takes what waits, at once, so a lone request
+waits for nobody. Where many requests were under way of late, their clients are about to send the
+next ones: then a worker lingers for its share of them, some milliseconds at most.
 
 The order is that of start-time fair queueing (Goyal et al. 1996): an item's tag is the work that
 its client had been given before it, so a client with a thousand items delays one with a single item
@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import insort
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -23,8 +23,11 @@ from typing import Any, Protocol
 #: Tokens of a batch, padding included, and items that are looked at to fill it.
 BATCH_SIZE = 512
 LOOKAHEAD = 512
-#: Seconds for which a worker waits for more items while others are at work.
-LINGER = 0.003
+#: Seconds for which a worker waits at most for more requests, and for each that it expects.
+LINGER = 0.015
+LINGER_EACH = 0.001
+#: Of the most requests that were under way at once, so many are still expected after each batch.
+EXPECTED = 0.98
 
 
 class Kind(Hashable, Protocol):
@@ -36,6 +39,13 @@ class Kind(Hashable, Protocol):
 
 
 @dataclass(eq=False)
+class _Request:
+    """What was submitted together."""
+
+    unfinished: int
+
+
+@dataclass(eq=False)
 class Waiting:
     """An item in the queue."""
 
@@ -43,7 +53,9 @@ class Waiting:
     size: int
     kind: Kind
     tag: float
+    request: _Request
     future: Future[Any] = field(default_factory=Future)
+    since: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True)
@@ -73,8 +85,9 @@ class Batcher:
         self._queue: list[Waiting] = []  # sorted by tag
         self._time = 0.0  # the tag of the newest batch's leader
         self._given: dict[str, float] = {}  # by client: the tag of its next item
-        self._idle = workers
-        self._running = 0
+        self._workers = self._idle = workers
+        self._requests = 0  # under way
+        self._expected = 0.0  # the most of late
         self._closed = False
         self._threads = [
             threading.Thread(target=self._work, name=f"bothends-batch-{number}", daemon=True)
@@ -96,9 +109,13 @@ class Batcher:
             if self._closed:
                 raise RuntimeError("the batcher is closed")
             tag = max(self._time, self._given.get(client, 0.0))
+            request = _Request(len(items))
+            if items:
+                self._requests += 1
+                self._expected = max(self._expected, self._requests)
             added = []
             for item, size in zip(items, sizes, strict=True):
-                waiting = Waiting(item, size, kind, tag)
+                waiting = Waiting(item, size, kind, tag, request)
                 insort(self._queue, waiting, key=lambda each: each.tag)
                 added.append(waiting)
                 tag += size
@@ -120,13 +137,13 @@ class Batcher:
                 batch = self._next_batch()
                 if batch is None:
                     return
-                self._running += 1
             try:
                 self._run(batch)
             finally:
                 with self._changed:
-                    self._running -= 1
+                    self._finish(batch)
                     self._idle += 1
+                    self._expected = max(self._requests, EXPECTED * self._expected)
 
     def _next_batch(self) -> list[Waiting] | None:
         """Wait for items and take a batch of them; None when there will be no more."""
@@ -135,32 +152,48 @@ class Batcher:
                 if self._closed:
                     return None
                 self._changed.wait()
-            if self._running and not self._closed:
-                self._linger()
+            self._linger()
             batch = self._take()
             if batch:
                 self._idle -= 1
                 return batch
 
     def _linger(self) -> None:
-        """Give others a moment to fill the batch."""
-        end = time.monotonic() + self.linger
-        while self._queue and sum(each.size for each in self._queue) < self.batch_size:
+        """Give the requests that are expected a moment to come."""
+        share = self._expected / self._workers
+        if share <= 1:
+            return
+        if not self._queue:
+            return
+        # Counted from its arrival: whichever worker lingers, an item waits no longer than this.
+        end = self._queue[0].since + min(self.linger, LINGER_EACH * share)
+        while self._queue and not self._closed:
+            waiting = len({id(each.request) for each in self._queue})
             remaining = end - time.monotonic()
-            if remaining <= 0 or not self._running:
+            if remaining <= 0 or waiting >= share or self._size() >= self.batch_size:
                 return
             self._changed.wait(remaining)
 
+    def _size(self) -> int:
+        return sum(each.size for each in self._queue)
+
+    def _finish(self, items: Iterable[Waiting]) -> None:
+        """Count the items off their requests."""
+        for each in items:
+            each.request.unfinished -= 1
+            self._requests -= not each.request.unfinished
+
     def _take(self) -> list[Waiting]:
-        queue = [each for each in self._queue if not each.future.cancelled()]
-        self._queue = queue
+        gone = {id(each) for each in self._queue if each.future.cancelled()}
+        self._finish(each for each in self._queue if id(each) in gone)
+        self._queue = queue = [each for each in self._queue if id(each) not in gone]
         if not queue:
             self._given.clear()
             return []
         leader = queue[0]
         self._time = leader.tag
         # Idle workers share what there is: two half batches on two cores beat a whole one on one.
-        share = sum(each.size for each in queue) / max(1, self._idle)
+        share = self._size() / max(1, self._idle)
         candidates = [each for each in queue[:LOOKAHEAD] if each.kind == leader.kind]
         candidates.sort(key=lambda each: abs(each.size - leader.size))  # stable: the leader first
         batch: list[Waiting] = []
@@ -176,7 +209,9 @@ class Batcher:
         if not self._queue:
             # Nobody waits, so nobody is behind: old clients need not be remembered.
             self._given.clear()
-        return [each for each in batch if each.future.set_running_or_notify_cancel()]
+        running = [each for each in batch if each.future.set_running_or_notify_cancel()]
+        self._finish(each for each in batch if each.future.cancelled())
+        return running
 
     def _run(self, batch: Sequence[Waiting]) -> None:
         begin = time.perf_counter()
