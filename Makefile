@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 BUILT_FROM := pyproject.toml constraints.txt setup.py $(wildcard src/bothends/engines/native/csrc/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-quick test-slow fuzz test-serve test-browser check-image native sanitize format docs dist clean
+.PHONY: help demo test check test-slow fuzz test-serve test-browser check-image native sanitize format docs dist clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -18,13 +18,10 @@ demo: $(VENV)/runtime.stamp  ## translate with the bundled models, see how they 
 
 test: check  ## the same as check
 
-check: $(VENV)/dev.stamp  ## format, lint, types, tests
+check: $(VENV)/dev.stamp  ## format, lint, types, and all tests but the slow ones
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
-
-test-quick: $(VENV)/dev.stamp  ## all tests but the slow ones
 	$(BIN)/python -m pytest -m "not slow"
 
 test-slow: $(VENV)/dev.stamp  ## the slow tests alone
