@@ -19,7 +19,7 @@ from bothends.cli import run
 from bothends.engines.native import is_built
 from bothends.evaluation.bench import measure as bench
 from bothends.evaluation.bench import plots
-from bothends.evaluation.bench.contestants import Wishes, gather
+from bothends.evaluation.bench.contestants import BenchOptions, gather
 from bothends.evaluation.bench.machine import Machine, step_bytes, this_machine
 from bothends.evaluation.bench.measure import (
     Call,
@@ -530,8 +530,10 @@ def test_a_text_is_measured_once_whatever_its_references(tmp_path: Path) -> None
 def test_overlong_lines_are_cut_as_in_a_translation(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_text(f"ba bo\n{'ba ' * 600}\n")
-    wishes = Wishes((), (tiny_model("2x1"),), ("int8",), choose_peers([]), 1, 5, 5, source=source)
-    (contestant,), notes = gather(wishes, tmp_path)
+    wanted = BenchOptions(
+        (), (tiny_model("2x1"),), ("int8",), choose_peers([]), 1, 5, 5, source=source
+    )
+    (contestant,), notes = gather(wanted, tmp_path)
     longest, short = contestant.workload.read(slice(0, 2))
     assert len(longest) == 512 + 1  # and its end
     assert longest[-1] == short[-1] == SpecialTokens().end

@@ -592,8 +592,8 @@ class TestLoad:
             Translator.load(tiny_model(), precision="int4")  # type: ignore[arg-type]
 
     def test_the_model_in_the_box(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setattr(bothends.model.bundled, "BOX", tmp_path)
-        with pytest.raises(BothendsError, match=r"no model in the box.*--model DIR"):
+        monkeypatch.setattr(bothends.model.bundled, "BUNDLED", tmp_path)
+        with pytest.raises(BothendsError, match=r"no bundled model.*--model DIR"):
             Translator.load()
         shutil.copytree(tiny_model("2x1"), tmp_path / bothends.model.bundled.DEFAULT_MODEL)
         shutil.copytree(tiny_model("1x1"), tmp_path / "other")

@@ -166,14 +166,14 @@ def _remembered(path: Path, record: FileRecord) -> FileRecord:
     status = path.stat()
     key = str(path.resolve())
     # Not the name alone: another file under it has another time, or another record.
-    proof = [status.st_size, status.st_mtime_ns, record.sha256]
+    seen = [status.st_size, status.st_mtime_ns, record.sha256]
     known = _recall(memory)
-    if known.get(key) == proof:
+    if known.get(key) == seen:
         return record
     found = FileRecord.of(path)
     if found == record:
         known.pop(key, None)  # the newest are at the end
-        known[key] = proof
+        known[key] = seen
         latest = dict(list(known.items())[-_REMEMBERED:])
         try:
             memory.parent.mkdir(parents=True, exist_ok=True)

@@ -75,7 +75,7 @@ def bench(
 
     Every figure has its signature: data, order, beam, engine, precision, threads, commit.
     """
-    from bothends.evaluation.bench.contestants import Synthetic, Wishes, gather, programs
+    from bothends.evaluation.bench.contestants import BenchOptions, Synthetic, gather, programs
     from bothends.evaluation.bench.machine import this_machine
     from bothends.evaluation.bench.measure import Plan, measure
     from bothends.evaluation.bench.peers import choose_peers
@@ -90,7 +90,7 @@ def bench(
         rounds=repeat,
         seed=seed,
     )
-    wishes = Wishes(
+    wanted = BenchOptions(
         synthetic=tuple(map(Synthetic.parse, synthetic or [])),
         models=tuple(model or []),
         precisions=_precisions(precision),
@@ -105,7 +105,7 @@ def bench(
         seed=seed,
         commands=tuple(ProgramOptions.parse(each, command_timeout) for each in command or []),
     )
-    if picture is not None and not wishes.models and not wishes.synthetic:
+    if picture is not None and not wanted.models and not wanted.synthetic:
         raise UsageError("--picture draws speed-ups of orders: name a --model DIR or --synthetic")
     # Whatever would fail after minutes of measuring is asked for now.
     check_writable({"--json": json_, "--picture": picture}, (source, reference))
@@ -115,8 +115,8 @@ def bench(
         print(f"bench: {message}", file=sys.stderr, flush=True)
 
     with tempfile.TemporaryDirectory(prefix="bothends-bench-") as scratch:
-        contestants, notes = gather(wishes, Path(scratch))
-        with programs(wishes) as others:
+        contestants, notes = gather(wanted, Path(scratch))
+        with programs(wanted) as others:
             measurement = measure([*contestants, *others], plan, tell)
     report = make_report(measurement, this_machine(), repeat, notes)
     print_report(report)

@@ -168,7 +168,7 @@ def _print_report(manifest: CorpusManifest, output: Path) -> None:
 
 def _vocabulary(given: Path | None) -> Path | None:
     """A vocabulary's path, or the directory of a bundled model that has one."""
-    from bothends.model.bundled import boxed_models, find_model
+    from bothends.model.bundled import bundled_models, find_model
 
-    bundled = given is not None and str(given) in boxed_models()
+    bundled = given is not None and str(given) in bundled_models()
     return find_model(given) if bundled else given

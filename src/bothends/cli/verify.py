@@ -12,7 +12,7 @@ def verify(
     directories: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DIR]...", help="Models, corpora, runs or chains; else the models in the box."
+            metavar="[DIR]...", help="Models, corpora, runs or chains; else the bundled models."
         ),
     ] = None,
     record: Annotated[
@@ -24,7 +24,7 @@ def verify(
     What differs is listed, and the exit status is 1.
     """
     from bothends.errors import BothendsError, UsageError
-    from bothends.model.bundled import boxed_models, find_model
+    from bothends.model.bundled import bundled_models, find_model
     from bothends.verification import record as record_model
     from bothends.verification import verify as verify_directory
 
@@ -34,10 +34,10 @@ def verify(
         for directory in directories:
             typer.echo(f"{directory}: {record_model(directory)} files recorded")
         return
-    names = directories or [Path(name) for name in boxed_models()]
+    names = directories or [Path(name) for name in bundled_models()]
     problems = 0
     for name in names:
-        directory = find_model(name) if str(name) in boxed_models() else name
+        directory = find_model(name) if str(name) in bundled_models() else name
         for found in verify_directory(directory):
             state = "as they were written" if not found.problems else "NOT as they were written"
             count = f"{found.files} {'file' if found.files == 1 else 'files'}"

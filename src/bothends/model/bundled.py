@@ -1,4 +1,4 @@
-"""The models in the box: model directories that are part of the installed package, by name."""
+"""Bundled models: model directories that are part of the installed package, by name."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from pathlib import Path
 from bothends.errors import BothendsError
 
 #: Where they are.
-BOX = Path(__file__).parents[1] / "models"
+BUNDLED = Path(__file__).parents[1] / "models"
 #: The one that is meant where none is named.
 DEFAULT_MODEL = "en-de-2x1"
 
 
-def boxed_models() -> list[str]:
-    """The names of all models in the box."""
-    return sorted(path.name for path in BOX.glob("*") if path.is_dir())
+def bundled_models() -> list[str]:
+    """The names of all bundled models."""
+    return sorted(path.name for path in BUNDLED.glob("*") if path.is_dir())
 
 
 def find_model(model: Path | str | None = None) -> Path:
-    """The directory of a model: a path, the name of a model in the box, or the default one.
+    """The directory of a model: a path, the name of a bundled model, or the default one.
 
-    A directory of the user's comes before a model in the box that has the same name.
+    A directory of the user's comes before a bundled model of the same name.
     """
     if model is None:
-        directory = BOX / DEFAULT_MODEL
+        directory = BUNDLED / DEFAULT_MODEL
         if not directory.is_dir():
             raise BothendsError(
-                "this installation has no model in the box: name a model directory "
+                "this installation has no bundled model: name a model directory "
                 "(--model DIR, or Translator.load(directory))"
             )
         return directory
-    if str(model) in boxed_models() and not Path(model).is_dir():
-        return BOX / model
+    if str(model) in bundled_models() and not Path(model).is_dir():
+        return BUNDLED / model
     if not Path(model).is_dir():
         raise BothendsError(
-            f"{model}: no such model directory, nor a model in the box "
-            f"({', '.join(boxed_models()) or 'which is empty'})"
+            f"{model}: no such model directory, nor a bundled model "
+            f"({', '.join(bundled_models()) or 'there is none'})"
         )
     return Path(model)
 
 
 def find_trainable(model: Path | str) -> Path:
     """The directory of a model whose weights are wanted, which bundled ones do not have."""
-    if str(model) in boxed_models() and not Path(model).is_dir():
+    if str(model) in bundled_models() and not Path(model).is_dir():
         raise BothendsError(
             f"{model}: a bundled model can only translate, its weights are not in the package; "
             "name a model directory of yours"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.model.bundled import DEFAULT_MODEL, boxed_models, find_model
+from bothends.model.bundled import DEFAULT_MODEL, bundled_models, find_model
 from bothends.model.directory import CARD, WEIGHTS, Description, read_description
 from bothends.serve.logs import log
 from bothends.translator import LoadOptions, Translator
@@ -80,7 +80,7 @@ class Models:
         memory_bytes: int = 2_000_000_000,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read all descriptions; without directories, serve the models in the box."""
+        """Read all descriptions; without directories, serve the bundled models."""
         # Each batch runs in the thread of a worker of the server, on one core.
         self._load = load or LoadOptions(threads=1)
         self.memory_bytes = memory_bytes
@@ -200,5 +200,5 @@ class Models:
 
 
 def _bundled() -> list[str]:
-    """The models in the box, the default one first."""
-    return sorted(boxed_models(), key=lambda name: (name != DEFAULT_MODEL, name))
+    """The bundled models, the default one first."""
+    return sorted(bundled_models(), key=lambda name: (name != DEFAULT_MODEL, name))

@@ -56,7 +56,7 @@ class Synthetic:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class BenchOptions:
     """What is to be measured."""
 
     synthetic: tuple[Synthetic, ...]
@@ -76,78 +76,78 @@ class Wishes:
     commands: tuple[ProgramOptions, ...] = ()
 
 
-def gather(wishes: Wishes, scratch: Path) -> tuple[list[Contestant], list[str]]:
+def gather(wanted: BenchOptions, scratch: Path) -> tuple[list[Contestant], list[str]]:
     """All systems of a run, and notes about who is missing.
 
     Models that are made for the run are written under `scratch`.
     """
-    if wishes.commands and not wishes.source:
+    if wanted.commands and not wanted.source:
         raise UsageError("--command needs --source FILE, the text to translate")
-    if not wishes.synthetic and not wishes.models and not wishes.commands:
+    if not wanted.synthetic and not wanted.models and not wanted.commands:
         raise UsageError("nothing to measure: name a --model DIR, or --synthetic base:1x1,2x1")
-    shapes = [spec.preset for spec in wishes.synthetic]
+    shapes = [spec.preset for spec in wanted.synthetic]
     if len(set(shapes)) < len(shapes):
         raise UsageError("--synthetic names a shape twice: list its orders once, base:1x1,2x1")
-    if wishes.source and not wishes.models and not wishes.commands:
+    if wanted.source and not wanted.models and not wanted.commands:
         raise UsageError("--source is text for models: name a --model DIR to translate it")
-    if wishes.reference and not wishes.source:
+    if wanted.reference and not wanted.source:
         raise UsageError("--reference is a translation of --source, which is missing")
-    notes = list(wishes.peers.notes)
-    contestants = [each for spec in wishes.synthetic for each in _synthetic(spec, wishes, scratch)]
-    contestants += _models(wishes, scratch, notes)
+    notes = list(wanted.peers.notes)
+    contestants = [each for spec in wanted.synthetic for each in _synthetic(spec, wanted, scratch)]
+    contestants += _models(wanted, scratch, notes)
     return contestants, notes
 
 
-def _synthetic(spec: Synthetic, wishes: Wishes, scratch: Path) -> Iterator[Contestant]:
+def _synthetic(spec: Synthetic, wanted: BenchOptions, scratch: Path) -> Iterator[Contestant]:
     config = synthetic_config(spec.preset)
-    workload = _random_ids(f"synthetic-{spec.preset}", config, wishes, never_ends=True)
-    for precision in wishes.precisions:
+    workload = _random_ids(f"synthetic-{spec.preset}", config, wanted, never_ends=True)
+    for precision in wanted.precisions:
         # Orders that need the same weights share the graphs and the memory they take.
         for directions, group in groupby(sorted(spec.orders, key=_embedded), key=_embedded):
             orders = list(group)
             directory = scratch / f"{spec.preset}-{directions}-{precision}"
-            weights = _endless_weights(config, orders[0], wishes.seed)
+            weights = _endless_weights(config, orders[0], wanted.seed)
             _write_model(directory, config, orders[0], weights, precision)
-            for engine in wishes.engines or (default_engine(directory),):
+            for engine in wanted.engines or (default_engine(directory),):
                 if engine == "native" and precision != "int8":
                     continue
                 load = _loader(directory, engine)
                 for order in orders:
                     label = Label(spec.preset, spec.preset, str(order), engine, precision)
                     yield Contestant(Bothends(label, order, config.special, load), workload, config)
-    plain = _endless_weights(config, GenerationOrder(), wishes.seed)
+    plain = _endless_weights(config, GenerationOrder(), wanted.seed)
     source = PeerSource(spec.preset, spec.preset, config, plain)
-    for peer in make_peers(wishes.peers, source, wishes.precisions, scratch):
+    for peer in make_peers(wanted.peers, source, wanted.precisions, scratch):
         yield Contestant(peer, workload, config)
 
 
-def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contestant]:
+def _models(wanted: BenchOptions, scratch: Path, notes: list[str]) -> Iterator[Contestant]:
     """Exported models as they are, and the peers with the weights of the first `1x1` among them."""
     pairs = None
-    if wishes.source is not None:
-        pairs = read_pairs(wishes.source, wishes.reference, wishes.sentences or TEXT_SENTENCES)
-    peers_wait = bool(wishes.peers.names)
-    directories = [find_model(model) for model in wishes.models]
+    if wanted.source is not None:
+        pairs = read_pairs(wanted.source, wanted.reference, wanted.sentences or TEXT_SENTENCES)
+    peers_wait = bool(wanted.peers.names)
+    directories = [find_model(model) for model in wanted.models]
     for directory, name in zip(directories, _short_names(directories), strict=True):
         description = read_description(directory)
         config, order = description.model, description.order
         workload: Workload
-        if pairs is None or wishes.source is None:
-            workload = _random_ids("random-ids", config, wishes, never_ends=False)
+        if pairs is None or wanted.source is None:
+            workload = _random_ids("random-ids", config, wanted, never_ends=False)
         else:
             vocabularies = Vocabularies.load(directory, config.special)
             tokenizer = tokenizer_for(description.target_language)
             if pairs.references is not None:
                 bleu(tokenizer)  # what it wants and is not installed is named before the work
             workload = Text(
-                wishes.source.name, pairs.lines, vocabularies, config, pairs.references, tokenizer
+                wanted.source.name, pairs.lines, vocabularies, config, pairs.references, tokenizer
             )
             if overlong := workload.overlong:
                 notes.append(
                     f"{name}: {overlong:,} lines were longer than {OPTIONS.max_source_length} "
                     "tokens, the rest of them is not translated"
                 )
-        for engine in wishes.engines or (default_engine(directory),):
+        for engine in wanted.engines or (default_engine(directory),):
             load = _loader(directory, engine)
             label = Label("models", name, str(order), engine, load(1).precision)
             yield Contestant(Bothends(label, order, config.special, load), workload, config)
@@ -156,26 +156,26 @@ def _models(wishes: Wishes, scratch: Path, notes: list[str]) -> Iterator[Contest
             try:
                 weights = in_float32(read_weights(directory, description))
             except BothendsError as error:
-                if wishes.peers.asked_for:
+                if wanted.peers.asked_for:
                     raise
                 notes.append(f"no peers for the models: {error}")
                 continue
             source = PeerSource("models", name, config, weights)
-            for peer in make_peers(wishes.peers, source, wishes.precisions, scratch):
+            for peer in make_peers(wanted.peers, source, wanted.precisions, scratch):
                 yield Contestant(peer, workload, config)
-    if peers_wait and wishes.models:
+    if peers_wait and wanted.models:
         notes.append("no peers for the models: none of them is 1x1, which is all that peers run.")
 
 
 @contextmanager
-def programs(wishes: Wishes) -> Iterator[list[Contestant]]:
+def programs(wanted: BenchOptions) -> Iterator[list[Contestant]]:
     """The programs of a run, as long as they run."""
-    if not wishes.commands or wishes.source is None:
+    if not wanted.commands or wanted.source is None:
         yield []
         return
-    pairs = read_pairs(wishes.source, wishes.reference, wishes.sentences or TEXT_SENTENCES)
-    tokenizer = default_tokenizer(wishes.models)
-    with run_programs(wishes.commands, wishes.source.name, pairs, tokenizer) as contestants:
+    pairs = read_pairs(wanted.source, wanted.reference, wanted.sentences or TEXT_SENTENCES)
+    tokenizer = default_tokenizer(wanted.models)
+    with run_programs(wanted.commands, wanted.source.name, pairs, tokenizer) as contestants:
         yield contestants
 
 
@@ -216,13 +216,15 @@ def _loader(directory: Path, engine: EngineName) -> Callable[[int], Any]:
     return lru_cache(maxsize=None)(load)
 
 
-def _random_ids(name: str, config: ModelConfig, wishes: Wishes, never_ends: bool) -> RandomIds:
-    sentences = wishes.sentences or SYNTHETIC_SENTENCES
+def _random_ids(
+    name: str, config: ModelConfig, wanted: BenchOptions, never_ends: bool
+) -> RandomIds:
+    sentences = wanted.sentences or SYNTHETIC_SENTENCES
     drawn = random_sources(
-        config, sentences + wishes.largest_batch, wishes.source_length, wishes.seed
+        config, sentences + wanted.largest_batch, wanted.source_length, wanted.seed
     )
-    name = f"{name},source={wishes.source_length},target={wishes.target_length}"
-    return RandomIds(name, drawn, sentences, wishes.target_length, never_ends)
+    name = f"{name},source={wanted.source_length},target={wanted.target_length}"
+    return RandomIds(name, drawn, sentences, wanted.target_length, never_ends)
 
 
 def _endless_weights(config: ModelConfig, order: GenerationOrder, seed: int) -> Weights:

@@ -1,4 +1,4 @@
-"""The models in the box: small enough, described, and able to say what a traveller needs."""
+"""The bundled models: small enough, described, and able to say what a traveller needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bothends import Translator
-from bothends.model.bundled import BOX, DEFAULT_MODEL, boxed_models, find_model
+from bothends.model.bundled import BUNDLED, DEFAULT_MODEL, bundled_models, find_model
 from bothends.model.directory import CARD, CONFIG
 
 MEGABYTE = 1 << 20
@@ -44,15 +44,16 @@ def translator() -> Translator:
 
 
 def test_names_and_sizes() -> None:
-    assert DEFAULT_MODEL in boxed_models()
+    assert DEFAULT_MODEL in bundled_models()
     sizes = {
-        name: sum(path.stat().st_size for path in (BOX / name).iterdir()) for name in boxed_models()
+        name: sum(path.stat().st_size for path in (BUNDLED / name).iterdir())
+        for name in bundled_models()
     }
     assert all(size <= 16 * MEGABYTE for size in sizes.values()), sizes
     assert sum(sizes.values()) <= 40 * MEGABYTE, sizes
 
 
-@pytest.mark.parametrize("name", boxed_models())
+@pytest.mark.parametrize("name", bundled_models())
 def test_each_says_what_it_is(name: str) -> None:
     directory = find_model(name)
     card = (directory / CARD).read_text(encoding="utf-8")
