@@ -61,6 +61,7 @@ def test_where_many_were_under_way_a_worker_lingers_for_its_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(batching, "LINGER_EACH", 60)
+    monkeypatch.setattr(batching, "HALF_LIFE", 1000)
     batcher, kind = Batcher(2, batch_size=4, linger=1), Recorded()
     batcher._expected = 4.0
     first = batcher.submit(kind, [1], [2])
@@ -70,6 +71,17 @@ def test_where_many_were_under_way_a_worker_lingers_for_its_share(
     kind.gate.set()
     assert [first[0].result(10), second[0].result(10)] == [2, 4]
     assert len(kind.batches) <= 2
+    batcher.close()
+
+
+def test_a_lone_client_does_not_linger_after_a_busy_time() -> None:
+    batcher, kind = Batcher(1, linger=60), Recorded()
+    kind.gate.set()
+    batcher._expected = 1000.0
+    batcher._expected_at = time.monotonic() - 3
+    begin = time.monotonic()
+    assert batcher.submit(kind, [4], [1])[0].result(10) == 8
+    assert time.monotonic() - begin < 5
     batcher.close()
 
 

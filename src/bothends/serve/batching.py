@@ -26,8 +26,8 @@ LOOKAHEAD = 512
 #: Seconds for which a worker waits at most for more requests, and for each that it expects.
 LINGER = 0.015
 LINGER_EACH = 0.001
-#: Of the most requests that were under way at once, so many are still expected after each batch.
-EXPECTED = 0.98
+#: Seconds after which only half of the requests that were under way at once are still expected.
+HALF_LIFE = 0.1
 
 
 class Kind(Hashable, Protocol):
@@ -88,6 +88,7 @@ class Batcher:
         self._workers = self._idle = workers
         self._requests = 0  # under way
         self._expected = 0.0  # the most of late
+        self._expected_at = time.monotonic()
         self._closed = False
         self._threads = [
             threading.Thread(target=self._work, name=f"bothends-batch-{number}", daemon=True)
@@ -112,7 +113,7 @@ class Batcher:
             request = _Request(len(items))
             if items:
                 self._requests += 1
-                self._expected = max(self._expected, self._requests)
+                self._expect()
             added = []
             for item, size in zip(items, sizes, strict=True):
                 waiting = Waiting(item, size, kind, tag, request)
@@ -143,7 +144,6 @@ class Batcher:
                 with self._changed:
                     self._finish(batch)
                     self._idle += 1
-                    self._expected = max(self._requests, EXPECTED * self._expected)
 
     def _next_batch(self) -> list[Waiting] | None:
         """Wait for items and take a batch of them; None when there will be no more."""
@@ -160,7 +160,7 @@ class Batcher:
 
     def _linger(self) -> None:
         """Give the requests that are expected a moment to come."""
-        share = self._expected / self._workers
+        share = self._expect() / self._workers
         if share <= 1:
             return
         if not self._queue:
@@ -173,6 +173,13 @@ class Batcher:
             if remaining <= 0 or waiting >= share or self._size() >= self.batch_size:
                 return
             self._changed.wait(remaining)
+
+    def _expect(self) -> float:
+        """How many requests will be under way soon: about as many as there were a moment ago."""
+        now = time.monotonic()
+        fading: float = self._expected * 0.5 ** ((now - self._expected_at) / HALF_LIFE)
+        self._expected, self._expected_at = max(float(self._requests), fading), now
+        return self._expected
 
     def _size(self) -> int:
         return sum(each.size for each in self._queue)
