@@ -50,6 +50,11 @@ class Front:
             return
         exchange = _Exchange(self._service, scope, receive, send)
         try:
+            if scope["method"] == "POST" and self._service.room.full:
+                # At ten times the load that can be served, even to look at requests takes too long.
+                self._service.metrics.refused.labels("busy").inc()
+                await exchange.refuse(self._service.room.retry_after())
+                return
             await self._app(scope, exchange.receive, exchange.send)
         except BodyError as problem:
             await exchange.fail(problem.status, str(problem))
@@ -113,12 +118,17 @@ class _Exchange:
             message = {**message, "headers": headers}
         await self._send(message)
 
+    async def refuse(self, retry_after: int) -> None:
+        await self._answer(503, "the server is busy", (b"retry-after", str(retry_after).encode()))
+
     async def fail(self, status: int, text: str) -> None:
         if self._started:
             return  # the connection is closed by the server when an answer is left unfinished
-        headers: list[Any] = [(b"content-type", b"application/json")]
-        if not self._complete:
-            headers.append((b"connection", b"close"))  # the rest of the body is not read
+        # If the body was not read to its end, the connection is of no more use.
+        await self._answer(status, text, *([] if self._complete else [(b"connection", b"close")]))
+
+    async def _answer(self, status: int, text: str, *more: tuple[bytes, bytes]) -> None:
+        headers: list[Any] = [(b"content-type", b"application/json"), *more]
         body = json.dumps({"error": text}).encode()
         headers.append((b"content-length", str(len(body)).encode()))
         await self.send({"type": "http.response.start", "status": status, "headers": headers})

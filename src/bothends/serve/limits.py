@@ -101,6 +101,11 @@ class WaitingRoom:
         self._count(client, -1, -characters)
         self._note(characters)
 
+    @property
+    def full(self) -> bool:
+        """Whether no request at all can be let in."""
+        return self.requests >= self.limits.waiting_requests
+
     def _check(self, client: str, characters: int) -> None:
         limits = self.limits
         # An empty room takes any single request that the other limits allow.
