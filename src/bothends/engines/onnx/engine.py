@@ -225,6 +225,7 @@ def _load_session(path: Path, description: Description, threads: int) -> Any:
             f"{path.parent}: {path.name} is missing; `bothends export {path.parent}` writes it"
         )
     check_file(path)
+    onnxruntime.disable_telemetry_events()  # what people translate, and when, is their own affair
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
