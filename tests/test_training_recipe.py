@@ -90,7 +90,7 @@ def test_known_keys_are_dotted_leaves() -> None:
         (SMALLEST, ["seed=first"], "not 'first'"),
         ({}, [], "data: Field required"),
         ({"data": {}}, [], "data.prepared: Field required"),
-        ({"data": {"prepared": []}}, [], "data.prepared: List should have at least 1 item"),
+        ({"data": {"prepared": []}}, [], "data.prepared: expected at least 1 item"),
         (
             {"data": {"prepared": [{"path": "x", "repeat": 0}]}},
             [],

@@ -40,7 +40,7 @@ def write_output(path: Path, content: bytes) -> None:
         except OSError as error:
             raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
     else:
-        write_atomically(path.resolve(), content)
+        write_atomically(path.resolve() if path.is_symlink() else path, content)
 
 
 @contextmanager

@@ -92,7 +92,8 @@ def first_problem(error: ValidationError) -> str:
     where = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "too_short":  # pydantic tells how it came to know
-        message = f"expected at least {problem['ctx']['min_length']}"
+        least = problem["ctx"]["min_length"]
+        message = f"expected at least {least} item{'' if least == 1 else 's'}"
     return f"{where}: {message}" if where else message
 
 

@@ -49,6 +49,7 @@ def train(recipe: Recipe) -> RunEnd:
     try:
         with ExitStack() as stack:
             stack.callback(processes.leave)
+            stack.callback(torch.set_flush_denormal, False)  # others in this process count on them
             return _Training(recipe, processes, stack).run()
     except RuntimeError as error:
         # PyTorch's own, of which only that of a GPU has a class.

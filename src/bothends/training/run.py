@@ -126,8 +126,9 @@ class RunDirectory:
             self._check_same(recipe)
         text = yaml.safe_dump(recipe.dump(), sort_keys=False, allow_unicode=True)
         write_atomically(path, text.encode())
-        if complete := self.complete():  # whose links may not have been made any more
+        if complete := self.complete():  # whose links may be missing, and which may be too many
             self._link_checkpoint(complete[-1], self.load_progress(complete[-1]))
+            self._prune(recipe.checkpoints.keep)
 
     def recipe(self) -> Recipe:
         """The recipe that the run was begun with."""
