@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bothends.translation import Translation, TranslationOptions
     from bothends.translator import Translator
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "BothendsError": "bothends.errors",

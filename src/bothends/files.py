@@ -104,7 +104,7 @@ def new_directory(path: Path, replace: bool = False) -> Iterator[Path]:
         if isinstance(error.filename, str) and not _is_one_of(
             Path(error.filename), partial, final, replaced, final.parent
         ):
-            raise  # of a file elsewhere, such as an input: it is told as it is
+            raise  # of a file elsewhere, such as an input: reported as it is
         raise BothendsError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 

@@ -1,8 +1,8 @@
 """Files in, files out: what `bothends translate` does with a translator.
 
 Lines come out in the order of the input, as soon as they are ready; an output file appears when it
-is complete. What a reader of the output could not see is told: lines that were cut, translations
-that hit their length limit or are suspiciously short, lines of several sentences.
+is complete. Warnings report what a reader of the output could not see: lines that were cut,
+translations that hit their length limit or are suspiciously short, lines of several sentences.
 """
 
 from __future__ import annotations

@@ -320,7 +320,7 @@ def _prepare(
     needs: tuple[str, ...] = (),
 ) -> CommandStage:
     options = {**corpus.model_dump(), "vocabulary": vocabulary}
-    # What another stage makes is told by that stage's record.
+    # Another stage's output is described by that stage's record.
     given = () if needs else (*corpus.source, *corpus.target)
     texts = (*given, *corpus.valid_source, *corpus.valid_target)
     return CommandStage(

@@ -1,4 +1,4 @@
-"""What a caller asks of a document's translation, and what it is told afterwards."""
+"""Options of a document's translation, and the report on it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from bothends.jobs.filter_process import FilterProcess, ProgramError, ProgramOpt
 GUARD = "17 3 20 11 8"
 #: Times that a window is tried before it is an error.
 ATTEMPTS = 3
-#: Seconds after which somebody who waits for the first answer is told what may be wrong.
+#: Seconds to wait for the first answer before a warning says what may be wrong.
 _PATIENCE = 20.0
 #: Where programs may end a line, besides at a newline.
 _LINE_BREAKS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from bothends.errors import BothendsError
 
-#: Where they are.
+#: Their directory.
 BUNDLED = Path(__file__).parents[1] / "models"
-#: The one that is meant where none is named.
+#: Default model.
 DEFAULT_MODEL = "en-de-2x1"
 
 

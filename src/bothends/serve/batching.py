@@ -60,7 +60,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """What is told of a batch that was run."""
+    """Figures of a batch that was run."""
 
     items: int
     size: int

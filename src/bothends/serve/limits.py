@@ -1,7 +1,7 @@
 """What a server accepts, and the waiting room that refuses the rest at once.
 
 A request is counted when it comes in, by its characters: they are known before anything is parsed.
-What has been let in is answered; what would not fit is told when to come back.
+What has been let in is answered; a request that does not fit is refused, with a time to come back.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class LineReader:
-    """Iterates over the lines of files, one after the other; of standard input where none is named.
+    """Iterates over the lines of files, one after the other; of standard input if there is none.
 
     Yields `None` where the next line has not arrived yet, so that a pipeline can deliver what it
     has instead of waiting. Invalid UTF-8 is an error that names file and line, or, with

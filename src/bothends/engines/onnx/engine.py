@@ -2,7 +2,7 @@
 
 Sessions are shared and may be used by many threads at once; everything that changes is in the
 state, which belongs to one search. How the graphs lay out rows, and why the self-attention state
-never moves, is told in `network`.
+never moves, is explained in `network`.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class Measurement:
 def measure(
     contestants: Sequence[Contestant], plan: Plan, tell: Callable[[str], None]
 ) -> Measurement:
-    """Run the whole grid. `tell` is told how far it is."""
+    """Run the whole grid. `tell` receives the progress."""
     plan = replace(plan, batches=tuple(_possible_batches(contestants, plan.batches, tell)))
     cases = [case for contestant in contestants for case in _cases(contestant, plan)]
     tell(f"warming up: {len(contestants)} systems, {len(cases)} cases")
