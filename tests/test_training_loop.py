@@ -162,6 +162,23 @@ def test_how_validation_searches_is_checked_before_anything_is_trained(tmp_path:
     assert not (tmp_path / "run").exists()
 
 
+def test_frozen_parts_stay_as_they_are_also_after_an_interruption(tmp_path: Path) -> None:
+    teacher = train(tiny_recipe(tmp_path / "teacher", "training.updates=2"))
+    begun, _ = load_model(teacher.checkpoint)
+    settings = (f"init={teacher.checkpoint}", "freeze=[embeddings, encoder]", "order=2x1")
+    for updates in (2, 6):  # the second goes on where the first ended
+        end = train(tiny_recipe(tmp_path / "student", *settings, f"training.updates={updates}"))
+    trained, _ = load_model(end.checkpoint)
+    before, after = begun.state_dict(), trained.state_dict()
+    changed = {name for name, tensor in after.items() if not torch.equal(tensor, before[name])}
+    assert changed == {name for name in after if name.startswith("decoder.")}
+
+
+def test_nothing_is_frozen_at_random(tmp_path: Path) -> None:
+    with pytest.raises(BothendsError, match="freeze keeps the weights .* set init"):
+        tiny_recipe(tmp_path, "freeze=encoder")
+
+
 @pytest.mark.parametrize(
     ("override", "expected"),
     [

@@ -9,8 +9,8 @@ Self-attention is new. Its values begin as the input of the unit, so that unifor
 what the unit adds up. Such a model cannot translate yet, but it learns to within an hour on two
 cores, where random weights take days.
 
-The vocabulary keeps the pieces that the text uses most, every single character, and no piece of
-several digits, so that every number is spelled digit by digit. Bytes spell whatever else there is.
+The vocabulary keeps the commonest pieces, every single character, and no piece of several digits,
+so that every number is spelled digit by digit. Bytes spell whatever else there is.
 """
 
 from __future__ import annotations
@@ -76,7 +76,11 @@ def read_marian(path: Path) -> dict[str, Array]:
 
 
 def pieces_to_keep(model: bytes, texts: list[Path], size: int) -> list[int]:
-    """The ids of `size` pieces, by how often the text has them; each file counts the same."""
+    """The ids of `size` pieces: every character, a quarter by the text, the rest by the teacher.
+
+    The teacher's vocabulary has the words of the web, by how common they are; a text has the words
+    of its kind. A word whose piece is dropped is spelled in pieces that the encoder hardly knows.
+    """
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     pieces = [processor.id_to_piece(token) for token in range(processor.get_piece_size())]
     share: Counter[int] = Counter()
@@ -85,14 +89,19 @@ def pieces_to_keep(model: bytes, texts: list[Path], size: int) -> list[int]:
         counts: Counter[int] = Counter()
         for ids in processor.encode(lines):
             counts.update(ids)
-        for token, count in counts.items():
+        for token, count in counts.items():  # each file counts the same
             share[token] += count / counts.total()
     wanted = set(CHARACTERS)
     always = [i for i, piece in enumerate(pieces) if piece.removeprefix(SPACE) in wanted]
-    several_digits = [sum(map(str.isdigit, piece)) > 1 for piece in pieces]
-    ranked = [token for token, _ in share.most_common() if not several_digits[token]]
-    kept = dict.fromkeys([*always, pieces.index(SPACE), *ranked])
-    return sorted(token for token in list(kept)[:size] if token not in (END, UNKNOWN))
+    by_text = [token for token, _ in share.most_common(size // 4)]
+    by_teacher = sorted(range(len(pieces)), key=processor.get_score, reverse=True)
+    chosen = dict.fromkeys([pieces.index(SPACE), *always, *by_text, *by_teacher])
+    usable = [
+        token
+        for token in chosen
+        if token not in (END, UNKNOWN) and sum(map(str.isdigit, pieces[token])) < 2
+    ]
+    return sorted(usable[:size])
 
 
 def new_vocabulary(model: bytes, kept: list[int], path: Path) -> tuple[Vocabulary, list[int]]:
@@ -154,7 +163,9 @@ def network_weights(given: dict[str, Array], network: Network, origins: list[int
     embedding = given["Wemb"][origins]
     bias = given["decoder_ff_logit_out_b"][0][origins]
     new = np.array(origins) == UNKNOWN
-    embedding[new] += draw.normal(0, 0.02, (int(new.sum()), embedding.shape[1]))
+    # As far apart as words are: then a byte can be copied like any other piece.
+    embedding[new] = draw.normal(0, given["Wemb"].std(), (int(new.sum()), embedding.shape[1]))
+    bias[new] = bias[~new].mean()
     special = SpecialTokens()
     embedding[[special.pad, special.start]] = 0.0  # Marian begins with a vector of zeros
     weights[network.source_embedding.weight.name] = embedding.astype(np.float32)
@@ -187,7 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--teacher", type=Path, required=True, metavar="DIR")
     parser.add_argument("--text", type=Path, nargs="+", required=True, metavar="FILE")
-    parser.add_argument("--pieces", type=int, default=11700, help="of the teacher's 32,000")
+    parser.add_argument("--pieces", type=int, default=19700, help="of the teacher's 32,000")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR")
     options = parser.parse_args()
     (weight_file,) = options.teacher.glob("model.*.bin")

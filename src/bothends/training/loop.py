@@ -79,9 +79,11 @@ class _Training:
         if recipe.init is not None and not self.directory.complete():
             self.screen.say(self.setup.begin_with(recipe.init, self.model))
         self.model = self.model.to(processes.device)
+        self.setup.freeze(recipe.freeze, self.model)
+        self.trained = [each for each in self.model.parameters() if each.requires_grad]
         settings = recipe.optimiser
         self.optimiser = torch.optim.Adam(
-            self.model.parameters(),
+            self.trained,
             betas=(settings.beta1, settings.beta2),
             eps=settings.epsilon,
             fused=True,
@@ -161,7 +163,7 @@ class _Training:
                 loss = summed_loss(model, batch, self.recipe.loss.label_smoothing)
             (loss / update.target_tokens).backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
-        self.processes.sum_gradients(model.parameters())
+        self.processes.sum_gradients(self.trained)
         return total
 
     def _set_learning_rate(self) -> float:
@@ -177,11 +179,11 @@ class _Training:
 
     def _clip(self) -> float:
         """Clip the gradient if the recipe says so; its norm before that."""
-        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+        gradients = [p.grad for p in self.trained if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients)
         limit = self.recipe.optimiser.clip_norm
         if limit:
-            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), limit, norm)
+            torch.nn.utils.clip_grads_with_norm_(self.trained, limit, norm)
         return float(norm)
 
     def _is_over(self) -> bool:

@@ -222,6 +222,10 @@ class Recipe(Strict):
     model: Model = Model()
     #: a model directory to start from; its order and number of decoder layers may differ
     init: Text | None = None
+    #: parts that keep the weights they begin with; the output bias belongs to the embeddings
+    freeze: Annotated[list[Literal["embeddings", "encoder"]], BeforeValidator(_as_list)] = Field(
+        default_factory=list
+    )
     optimiser: Optimiser = Optimiser()
     batch: Batch = Batch()
     loss: Loss = Loss()
@@ -239,6 +243,12 @@ class Recipe(Strict):
     tensorboard: bool = False
     #: where everything goes; `None` is `runs/NAME_OF_THE_RECIPE-ORDER`
     run: Text | None = None
+
+    @model_validator(mode="after")
+    def _freezes_what_is_trained(self) -> Recipe:
+        if self.freeze and self.init is None:
+            raise ValueError("freeze keeps the weights of a model to begin with: set init")
+        return self
 
     @model_validator(mode="after")
     def _schedule_has_an_end(self) -> Recipe:

@@ -268,6 +268,7 @@ def moments_of(model: Transformer, optimiser: torch.optim.Adam) -> dict[str, Ten
     return {
         f"{kind}.{name}": value
         for name, parameter in model.named_parameters()
+        if parameter.requires_grad
         for kind, value in optimiser.state[parameter].items()
     }
 
@@ -277,6 +278,8 @@ def restore_moments(
 ) -> None:
     """Put back what `moments_of` took."""
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
         state = {}
         for kind in ("step", "exp_avg", "exp_avg_sq"):
             value = moments.get(f"{kind}.{name}")

@@ -19,6 +19,7 @@ from bothends.model.bundled import find_trainable
 from bothends.model.config import ModelConfig
 from bothends.model.directory import Description, read_description
 from bothends.model.lengths import LengthStatistics
+from bothends.model.spec import tensors
 from bothends.model.torch.checkpoint import save_model, transfer_weights
 from bothends.model.torch.transformer import Transformer
 from bothends.provenance import source_commit
@@ -90,6 +91,26 @@ class Setup:
         count = f"{len(transfer.taken)} of {len(model.state_dict())}"
         new = f"; new: {', '.join(transfer.initialised)}" if transfer.initialised else ""
         return f"begins with {init}, {count} tensors{new}"
+
+    def freeze(self, parts: list[str], model: Transformer) -> None:
+        """Leave the weights of these parts as they are.
+
+        Adam moves a rarely used embedding as fast as any other: a short training from a good model
+        would spoil its rare words.
+        """
+        network = model.network
+        frozen = {
+            "embeddings": (
+                network.source_embedding,
+                network.target_embedding,
+                network.output_weight,
+                network.output_bias,
+            ),
+            "encoder": (network.encoder, network.source_positions),
+        }
+        names = {tensor.name for part in parts for tensor in tensors(frozen[part])}
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(name not in names)
 
     def write_model(self, directory: Path, model: Transformer, **provenance: Any) -> None:
         """Write a model directory."""
