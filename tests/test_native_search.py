@@ -37,6 +37,7 @@ LAYOUTS: list[dict[str, Any]] = [
     dict(norm="pre", activation="gelu"),
     dict(activation="silu", sinusoid="halves", tie_output=False, output_bias=True),
     dict(share_embeddings=False, target_vocabulary_size=29, embedding_scale=False),
+    dict(sinusoid="tensor2tensor", position_offset=2, output_bias=True),
 ]
 
 

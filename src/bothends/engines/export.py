@@ -87,8 +87,8 @@ def write_graphs(
         # Two graphs of one export: a step of one must not follow another's encoder.
         "weights": _fingerprint(single),
     }
-    contents = {}
-    for file in (ENCODER, DECODER):
+    graphs = []
+    for file in (DECODER, ENCODER):
         graph = GraphWriter(file.removesuffix(".onnx"))
         products: Products[Any] = (
             Int8Products(graph) if precision == "int8" else FloatProducts(graph)
@@ -98,11 +98,12 @@ def write_graphs(
             network.encoder()
         else:
             network.decoder()
-        contents[file] = graph.model(metadata)
+        # The encoder points to an embedding that the decoder has too.
+        graphs.append(graph.write(file, metadata, beside=graphs[0] if graphs else None))
     # Nothing is written before both are complete.
     Path(directory).mkdir(parents=True, exist_ok=True)
-    for file, content in contents.items():
-        write_atomically(Path(directory) / file, content)
+    for written in graphs:
+        write_atomically(Path(directory) / written.file, written.content)
 
 
 def _fingerprint(weights: Mapping[str, NDArray[np.float32]]) -> str:
