@@ -148,7 +148,7 @@ def agreement(table: Table, place: Place, pages: Path) -> Iterator[str]:
     paths = draw_accuracies(table, found, place)
     yield from pictures(paths, "Agreement by distance", pages)
     yield (
-        "% of contrastive pairs whose right verb is more probable, with Wilson intervals of 95 %, "
+        "% of contrastive pairs in which the right verb is more probable (Wilson, 95 %), "
         "by words from subject to verb; distances are guessed (docs/analysis.md). 50 is chance."
     )
     if missing:

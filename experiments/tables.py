@@ -2,9 +2,9 @@
 
     python experiments/tables.py [TABLE ...]    writes docs/tables and docs/images/results
 
-What they are made from is read in `runs/`, and kept in `experiments/results/` for those who have
-not these runs. Rows that were not run are shown as `not run`. Differences are paired bootstraps
-over stored translations, for which the references in $BOTHENDS_DATA are read.
+Results are read from `runs/`, and copied to `experiments/results/` for people without these runs.
+Rows that were not run say so. Differences are paired bootstraps over stored translations, and need
+the references in $BOTHENDS_DATA.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from results import Result, keep, load_result, load_speed
 from table_file import Table, load_tables, tasks_of
 
 MADE = "<!-- Written by experiments/tables.py from stored results: do not edit. -->"
+UNCOMMITTED = (
+    "A commit that ends in `-dirty` had uncommitted changes when it was measured. Those models "
+    "have not been measured again since"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -111,6 +115,8 @@ def _facts(table: Table) -> Iterator[str]:
             signatures = {row["batch"]: row["signature"] for row in reversed(report["rows"])}
             for batch, signature in sorted(signatures.items()):
                 yield f"speed, batch {batch}: `{signature}`"
+    if any("-dirty" in _evaluation(result) for result in results):
+        yield UNCOMMITTED
 
 
 def _budget(result: Result) -> str:
