@@ -15,10 +15,10 @@ from bothends.evaluation.analyses.agreement import table as agreement_table
 from bothends.evaluation.analyses.pmi import analyse
 from bothends.tables import Table as Cells
 from columns import NOT_RUN
-from figures import Place, draw_accuracies
+from figures import PictureFolder, draw_accuracies
 from results import load_agreement, load_lengths, load_result, load_speed
 from speed import lengths_of
-from table_file import Table, tasks_of
+from table_file import PaperTable, tasks_of
 
 
 def markdown(cells: Cells) -> str:
@@ -34,7 +34,7 @@ def pictures(paths: Sequence[Path], title: str, pages: Path) -> Iterator[str]:
             yield f"![{title}]({Path(os.path.relpath(path, pages)).as_posix()})"
 
 
-def mutual_information(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
+def mutual_information(table: PaperTable, _place: PictureFolder, _pages: Path) -> Iterator[str]:
     """The paper's table of perplexities, and ours in its form."""
     results = [load_result(table.models_of(row, "raw")[0]) for row in table.rows]
     scored = [result.scored() for result in results if result]
@@ -73,7 +73,7 @@ def mutual_information(table: Table, _place: Place, _pages: Path) -> Iterator[st
     )
 
 
-def grid(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
+def grid(table: PaperTable, _place: PictureFolder, _pages: Path) -> Iterator[str]:
     """Speed-up at the same beam and batch, for each batch and beam of the benchmark."""
     for task in tasks_of(table):
         report = load_speed(table, task)
@@ -98,7 +98,7 @@ def grid(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
         yield markdown(Cells("", headings, lines))
 
 
-def lengths(table: Table, place: Place, pages: Path) -> Iterator[str]:
+def lengths(table: PaperTable, place: PictureFolder, pages: Path) -> Iterator[str]:
     """Quality and speed by length of the source, as `bothends lengths` measured them."""
     for task in tasks_of(table):
         path = lengths_of(table, task)
@@ -130,7 +130,7 @@ def lengths(table: Table, place: Place, pages: Path) -> Iterator[str]:
         yield f"Beam {found['beam']}, int8, one sentence at a time; {found['signature']}"
 
 
-def agreement(table: Table, place: Place, pages: Path) -> Iterator[str]:
+def agreement(table: PaperTable, place: PictureFolder, pages: Path) -> Iterator[str]:
     """Accuracy on contrastive pairs by distance, for every model that was run."""
     found, missing = [], []
     for model in table.models():

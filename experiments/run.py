@@ -18,12 +18,12 @@ import sys
 from collections.abc import Sequence
 
 from bothends.errors import BothendsError
-from jobs import Processes, catch_signals, run_jobs
+from jobs import RunningProcesses, catch_signals, run_jobs
 from model_files import updates_done
 from results import load_result
 from speed import measure_speed
 from steps import agreement_jobs, is_done, jobs_for
-from table_file import Model, Table, load_tables, text_folder
+from table_file import Model, PaperTable, load_tables, text_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             list_models(tables, options.rows)
             return 0
         text_folder()
-        processes = Processes()
+        processes = RunningProcesses()
         with catch_signals(processes):
             if options.speed:
                 failed = measure_speed(tables, options.rounds, processes)
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def list_models(tables: Sequence[Table], rows: Sequence[str]) -> None:
+def list_models(tables: Sequence[PaperTable], rows: Sequence[str]) -> None:
     """One line for each model: its state, its name, the tables that it is for."""
     wanted_by: dict[Model, list[str]] = {}
     for table in tables:

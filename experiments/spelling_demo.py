@@ -123,14 +123,16 @@ def words_of(hypothesis: Hypothesis) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Speed:
+class SpellingSpeed:
     """What it takes to write one number."""
 
     steps: float  # on average
     milliseconds: float  # the median
 
 
-def measure(models: Sequence[Transformer], numbers: Sequence[int], rounds: int) -> list[Speed]:
+def measure(
+    models: Sequence[Transformer], numbers: Sequence[int], rounds: int
+) -> list[SpellingSpeed]:
     """Every model writes every number alone, in turns, so that a busy moment hits them all."""
     steps: list[list[int]] = [[] for _ in models]
     times: list[list[float]] = [[] for _ in models]
@@ -143,7 +145,7 @@ def measure(models: Sequence[Transformer], numbers: Sequence[int], rounds: int) 
                     times[index].append(time.perf_counter() - start)
                     steps[index].append(hypothesis.steps)
     return [
-        Speed(statistics.mean(made), 1000 * statistics.median(taken))
+        SpellingSpeed(statistics.mean(made), 1000 * statistics.median(taken))
         for made, taken in zip(steps, times, strict=True)
     ]
 

@@ -264,7 +264,7 @@ def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("text").write_text("a\n")
-    for path, reason in ((".", "is a directory"), ("text/x", "text is no directory to write to")):
+    for path, reason in ((".", "is a directory"), ("text/x", "text is not a directory")):
         status, message = error_line([*arguments, "--json", path], capsys)
         assert status == 1
         assert message.startswith(f"--json {path}: {reason}")
@@ -293,7 +293,7 @@ def test_what_is_read_is_not_replaced(
     Path("text").write_text("a\n")
     path = str(tmp_path / "." / "text")
     found = error_line([*arguments.split(), option, path], capsys)
-    assert found == (1, f"{option} {path}: would replace what is read from it")
+    assert found == (1, f"{option} {path}: is an input, and would be replaced")
     assert Path("text").read_text() == "a\n"
 
 
@@ -304,7 +304,7 @@ def test_outputs_do_not_replace_each_other(
     Path("text").write_text("a\n")
     models = "evaluate --model en-de-1x1 en-de-2x1 --source text --reference text --output"
     found = error_line([*models.split(), "x", "./x"], capsys)
-    assert found == (1, "--output x: is another output already")
+    assert found == (1, "--output x: is the path of another output")
     # A device may be named twice, and need not be in a directory that one may write to.
     discarded = f"{models} /dev/null /dev/null --beam 1 --bootstrap 0 --json /dev/null"
     assert run(discarded.split()) == 0
@@ -317,7 +317,7 @@ def test_a_file_in_the_place_of_a_directory(
     arguments = ["splice", "--source", "text", "--lines", "1"]
     found = error_line([*arguments, "--output", str(tmp_path / "file" / "text")], capsys)
     path = tmp_path / "file"
-    assert found == (1, f"--output {path / 'text'}: {path} is no directory to write to")
+    assert found == (1, f"--output {path / 'text'}: {path} is not a directory")
 
 
 def test_the_box_has_no_model_that_summarises(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,7 @@ Text = Annotated[Path, AfterValidator(_expanded)]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=1)]
 
 
-class Corpus(Strict):
+class TrainingText(Strict):
     """The original text, and how `bothends prepare` treats it and the distilled one."""
 
     source: Texts
@@ -106,7 +106,7 @@ class Splicing(Strict):
     seed: int = Field(1, ge=0)
 
 
-class Evaluation(Strict):
+class EvaluationText(Strict):
     """What all models translate at the end."""
 
     source: Text
@@ -119,14 +119,14 @@ class ChainRecipe(Strict):
 
     #: where everything goes
     directory: Path
-    corpus: Corpus
+    corpus: TrainingText
     #: the teacher is trained, or converted: one of the two
     teacher: Training | None = None
     convert: Converting | None = None
     distill: Distilling = Distilling()
     splice: Splicing | None = None
     students: dict[str, Student] = Field(min_length=1)
-    evaluation: Evaluation
+    evaluation: EvaluationText
     #: that share a training or a distillation
     processes: int = Field(1, ge=1)
 

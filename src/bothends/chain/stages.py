@@ -14,10 +14,10 @@ from typing import Any
 from bothends.chain.recipe import (
     ChainRecipe,
     Converting,
-    Corpus,
     Splicing,
     Student,
     Training,
+    TrainingText,
 )
 from bothends.data.shards import MANIFEST
 from bothends.engines.registry import Precision
@@ -314,7 +314,7 @@ def _export(name: str, chain: ChainRecipe, weights: Path, precision: Precision) 
 def _prepare(
     name: str,
     directory: Path,
-    corpus: Corpus,
+    corpus: TrainingText,
     output: Path,
     vocabulary: Path | None = None,
     needs: tuple[str, ...] = (),

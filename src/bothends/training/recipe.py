@@ -67,7 +67,7 @@ class Data(Strict):
     task: str = "translation"
 
 
-class Model(Architecture):
+class ModelSettings(Architecture):
     """The network: a preset, and what is to differ from it. `null` is the preset's value.
 
     The size of the vocabulary and its special tokens come from the data.
@@ -77,7 +77,9 @@ class Model(Architecture):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _on_top_of_the_preset(cls, settings: Any, check: ModelWrapValidatorHandler[Model]) -> Model:
+    def _on_top_of_the_preset(
+        cls, settings: Any, check: ModelWrapValidatorHandler[ModelSettings]
+    ) -> ModelSettings:
         if not isinstance(settings, dict):
             return check(settings)
         given = {name: value for name, value in settings.items() if value is not None}
@@ -219,7 +221,7 @@ class Recipe(Strict):
 
     data: Data
     order: Order = GenerationOrder()
-    model: Model = Model()
+    model: ModelSettings = ModelSettings()
     #: a model directory to start from; its order and number of decoder layers may differ
     init: Text | None = None
     #: parts that keep the weights they begin with; the output bias belongs to the embeddings
