@@ -156,7 +156,7 @@ def test_a_second_driver_is_refused(options: BulkTranslation) -> None:
 def test_what_is_not_ours_is_not_written_into(options: BulkTranslation) -> None:
     options.output.mkdir()
     (options.output / "precious").touch()
-    with pytest.raises(BothendsError, match="out: exists and is not a translation of this"):
+    with pytest.raises(BothendsError, match="out: exists and is not a translation of these files"):
         translate_in_bulk(options)
     single = replace(options, inputs=options.inputs[:1], output=options.output / "precious")
     with pytest.raises(BothendsError, match="precious: exists; remove it"):
@@ -167,7 +167,7 @@ def test_outputs_do_not_collide(options: BulkTranslation, tmp_path: Path) -> Non
     (tmp_path / "more").mkdir()
     twin = tmp_path / "more" / "first.gz"
     twin.write_bytes(gzip.compress(b"x\n"))
-    with pytest.raises(UsageError, match="out/first, which is taken"):
+    with pytest.raises(UsageError, match="out/first, like another"):
         translate_in_bulk(replace(options, inputs=(*options.inputs, twin)))
     with pytest.raises(UsageError, match="first: would be overwritten"):
         translate_in_bulk(replace(options, output=tmp_path))

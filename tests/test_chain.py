@@ -302,7 +302,7 @@ def test_half_an_output_is_not_taken(workspace: Path) -> None:
     shutil.rmtree("runs/chain")
     Path("runs/2x1-exported/config.json").unlink()
     stages = stages_of(load_chain(Path("chain.yaml")), Path())
-    with pytest.raises(BothendsError, match="2x1-exported: exists, but is no complete output"):
+    with pytest.raises(BothendsError, match="2x1-exported: exists, but is not a complete output"):
         Chain(stages, Path("runs")).show()
 
 
@@ -381,10 +381,10 @@ def test_a_student_may_learn_from_spliced_text(workspace: Path, in_this_process:
         (["students.spliced={order: 2x1, recipe: train.yaml}"], "students.spliced: expected"),
         (["students.2x1.spliced=1"], "students.2x1.spliced: no text is spliced; set splice.lines"),
         (["splice.lines=0"], "splice.lines: "),
-        (["corpus.source=$NO_SUCH_PLACE/text"], "$NO_SUCH_PLACE/text: the environment does not"),
+        (["corpus.source=$NO_SUCH_PLACE/text"], "$NO_SUCH_PLACE/text: this environment variable"),
         (["teacher.recipe=none.yaml"], "none.yaml: no such recipe"),
         (["teacher.set.ordre=2x1"], "override: unknown key 'ordre'; did you mean order?"),
-        (["teacher.set.data.prepared=[a, b]"], "a chain's teacher learns of one corpus"),
+        (["teacher.set.data.prepared=[a, b]"], "a chain's teacher learns from one corpus"),
         (["teacher"], "'teacher': expected KEY=VALUE"),
         (
             ["students.2x1.set.checkpoints.every=6"],
@@ -440,7 +440,9 @@ def test_an_output_that_has_lost_its_proof_is_named(
     Path("runs/2x1-averaged/config.json").unlink()
     assert run_chain() == 1
     said = capsys.readouterr().err
-    assert "runs/2x1-averaged: exists, but is no complete output of 2x1-average; remove it" in said
+    assert (
+        "runs/2x1-averaged: exists, but is not a complete output of 2x1-average; remove it" in said
+    )
     assert in_this_process == []
 
 

@@ -353,7 +353,7 @@ def test_an_unknown_model_is_told_with_those_in_the_box(
 ) -> None:
     status, message = error_line(["translate", "--model", "en-de-9x9"], capsys)
     assert status == 1
-    assert message.startswith("en-de-9x9: no such model directory, nor a bundled model (en-de-")
+    assert message.startswith("en-de-9x9: no such model directory or bundled model (en-de-")
 
 
 @pytest.mark.parametrize(

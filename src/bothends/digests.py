@@ -1,4 +1,4 @@
-"""Digests of the files of a model: is this what was written?
+"""Digests of a model's files: they show whether a file is as it was written.
 
 `digests.json` in a model directory has the size and the SHA-256 of every file that the model is
 made of. A foreign vocabulary of the same size, a bit that the disk lost, one file of another
@@ -70,7 +70,7 @@ def record_of(content: bytes) -> FileRecord:
 
 
 class Digests(Strict):
-    """What `digests.json` says."""
+    """The content of `digests.json`."""
 
     format_version: int = FORMAT_VERSION
     files: dict[FileName, FileRecord]
@@ -112,7 +112,7 @@ def record_digests(directory: Path, names: Iterable[str], written: Iterable[str]
 
 
 def check_content(path: Path, content: bytes) -> None:
-    """Refuse what was read from `path` if it is not what was written there."""
+    """Refuse content read from `path` that is not what was written there."""
     record = _record_of(path)
     if record is not None and record != record_of(content):
         raise _changed(path)
@@ -121,7 +121,7 @@ def check_content(path: Path, content: bytes) -> None:
 def check_file(path: Path) -> None:
     """Refuse a file that is not what was written there; a large one is hashed only once."""
     record = _record_of(path)
-    if record is None or not path.is_file():  # what is missing is said by whoever reads it
+    if record is None or not path.is_file():  # whoever reads the file reports that it is missing
         return
     try:
         if path.stat().st_size != record.bytes:

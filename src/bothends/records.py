@@ -1,4 +1,4 @@
-"""Values that come from files: strict, versioned, and with one line for what is wrong.
+"""Values read from files: strict, versioned, with errors of one line.
 
 JSON and YAML are read here and nowhere else, since both can be written to bring a reader down: a
 hundred thousand brackets, an alias to itself, ten lines of aliases that stand for a billion values.
@@ -35,11 +35,11 @@ class Strict(BaseModel):
 
 
 def read_bounded(path: Path, most: int) -> bytes:
-    """The content of a file that has no business to be larger than `most` bytes."""
+    """The content of a file; an error if it is larger than `most` bytes."""
     with open(path, "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise BothendsError(f"{path}: more than {most:,} bytes, which cannot be right")
+        raise BothendsError(f"{path}: more than {most:,} bytes; expected a small text file")
     return content
 
 
@@ -135,7 +135,7 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     raise yaml.composer.ComposerError(
-                        problem=f"{key.value} is there twice", problem_mark=key.start_mark
+                        problem=f"the key {key.value} appears twice", problem_mark=key.start_mark
                     )
                 seen.add(key.value)
         return node
@@ -148,7 +148,7 @@ def _too_much(node: yaml.Node) -> yaml.YAMLError:
 
 
 def _check(value: Any, most_values: int) -> None:
-    """A ValueError for a value that whoever works with it, or prints it, might stumble over."""
+    """Raise a ValueError for values that are too deep, too many, too long or not printable."""
     # Not recursive, so that nothing is too deep for it; what refers to itself has no end of levels.
     waiting, count = [(value, 0)], 0
     while waiting:

@@ -1,4 +1,4 @@
-"""How a stream of items keeps several workers busy and still comes out in order, in flat memory.
+"""A stream of items on several workers: results in order, in constant memory.
 
 Items are read in windows. A window's items become tasks, tasks of similar size are batched, batches
 run on worker threads, and results are handed over in the order of the input. Two windows are under
@@ -239,7 +239,7 @@ class Workers:
         return in_order(windows, submit)
 
     def submit(self, job: StreamJob[Item, Task, Result], item: Item) -> Future[Result]:
-        """The result of one item, sometime: preparing it is left to a worker as well."""
+        """A future of one item's result; a worker prepares it, too."""
         self._check_open()
 
         def run() -> Result:

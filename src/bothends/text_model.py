@@ -38,7 +38,7 @@ class TextModel:
 
     generator: Generator
     vocabularies: Vocabularies
-    #: what each batch runs in, e.g. with a number of threads that is PyTorch's for its duration
+    #: each batch runs inside this context, e.g. with a number of PyTorch threads
     context: Callable[[], AbstractContextManager[None]] = nullcontext
     #: of the text that the model learned from, if they are known
     lengths: LengthStatistics | None = None

@@ -32,7 +32,7 @@ def _expanded(path: Path) -> Path:
     """`$BOTHENDS_DATA/train.en` with the variable's value."""
     text = os.path.expandvars(path)
     if "$" in text:
-        raise ValueError(f"{path}: the environment does not have this variable")
+        raise ValueError(f"{path}: this environment variable is not set")
     return Path(text)
 
 
@@ -45,7 +45,7 @@ Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=
 
 
 class TrainingText(Strict):
-    """The original text, and how `bothends prepare` treats it and the distilled one."""
+    """The original text, and settings of `bothends prepare` for it and for distilled text."""
 
     source: Texts
     target: Texts
@@ -100,7 +100,7 @@ class Distilling(PairFilters):
 
 
 class Splicing(Strict):
-    """How many sources for the teacher are made out of those of the corpus."""
+    """How many new sources are spliced from those of the corpus."""
 
     lines: int = Field(ge=1)
     seed: int = Field(1, ge=0)
@@ -133,12 +133,12 @@ class ChainRecipe(Strict):
     @model_validator(mode="after")
     def _has_one_teacher(self) -> ChainRecipe:
         if (self.teacher is None) == (self.convert is None):
-            raise ValueError("teacher: Field required, or convert in its place, and not both")
+            raise ValueError("give either teacher or convert")
         return self
 
 
 def check_texts(chain: ChainRecipe) -> None:
-    """Complain about text that is not there now, and not after hours of training."""
+    """Complain about missing text before hours of training, not after them."""
     corpus, evaluation = chain.corpus, chain.evaluation
     texts = {
         "corpus.source": corpus.source,

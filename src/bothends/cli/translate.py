@@ -64,8 +64,6 @@ def translate(
             "--format",
             help="Format of the input. Default: by file name (.txt, .md, .html, .srt), else lines, "
             "which are split into sentences; with `lines`, a line is one sentence.",
-        ), or else lines, split "
-            "where they hold several sentences; lines: one sentence each, as it is.",
         ),
     ] = None,
     beam: BeamOption = DEFAULTS.beam,

@@ -36,7 +36,7 @@ SOURCE, TARGET = "train.source", "train.target"
 
 
 class Counts(Strict):
-    """What became of the source lines."""
+    """How many source lines were kept, dropped or cut."""
 
     read: int
     kept: int
@@ -49,7 +49,7 @@ class Counts(Strict):
 
 
 class Manifest(Strict):
-    """What `manifest.json` says of a distilled corpus."""
+    """The content of a distilled corpus's `manifest.json`."""
 
     format_version: int = FORMAT_VERSION
     job: Job
@@ -77,7 +77,7 @@ class DistilledCorpus:
         ours = self.shards.is_dir() or (self.path / MANIFEST).is_file()
         empty = not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir()))
         if not ours and not empty:
-            # Whatever it is, it is not ours to write into.
+            # Not ours: never write into it.
             raise BothendsError(f"{self.path}: exists and is not a distilled corpus")
         for path in sorted(self.shards.glob("*.jsonl")):
             read_header(path, job)
@@ -120,7 +120,7 @@ class DistilledCorpus:
                 f"({_spans(missing)}); the same command without --merge makes them"
             )
         (self.path / MANIFEST).unlink(missing_ok=True)
-        text = _TextInTheMaking(self.path, filters)
+        text = _TextWriter(self.path, filters)
         digests: dict[str, str] = {}
         with progress("merge", "lines", job.lines) as advance:
             for number, lines in enumerate(read_shards(sources, job.shard_lines)):
@@ -144,7 +144,7 @@ class DistilledCorpus:
         return manifest
 
 
-class _TextInTheMaking:
+class _TextWriter:
     """The two text files while pairs are filtered, counted and written."""
 
     def __init__(self, directory: Path, filters: PairFilters) -> None:

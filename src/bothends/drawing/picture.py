@@ -1,4 +1,4 @@
-"""What is drawn: the words of a target and its end symbol, and what an order says of each."""
+"""What is drawn: the words of a target, its end symbol, and their slots in an order."""
 
 from __future__ import annotations
 

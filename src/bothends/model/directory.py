@@ -55,7 +55,7 @@ FILES = (CONFIG, *VOCABULARIES, WEIGHTS, ENCODER, DECODER)
 
 
 class Description(Strict):
-    """What `config.json` says of a model."""
+    """The content of a model's `config.json`."""
 
     format_version: int = FORMAT_VERSION
     order: GenerationOrder = GenerationOrder()

@@ -1,4 +1,4 @@
-"""Searching one batch with whatever engine there is.
+"""Search one batch with any engine.
 
 An engine that has a search of its own runs all of it in one call; any other is stepped by
 `beam_search`, which is also what the compiled search is tested against.
@@ -29,7 +29,7 @@ def search_batch(
     options: SearchOptions,
     max_lengths: IntArray | None = None,
 ) -> list[list[Hypothesis]]:
-    """What `beam_search` says, whose arguments these are."""
+    """As `beam_search`, with the engine's own search if it has one."""
     if not isinstance(engine, WholeSearch):
         return beam_search(engine, order, special, source, options, max_lengths)
     if not len(source):

@@ -71,6 +71,6 @@ def corpus_perplexity(scores: Iterable[ForcedScore]) -> float:
         logprob += score.logprob
         symbols += score.length + 1
     if not symbols:
-        raise UsageError("the perplexity of no targets at all is undefined; score at least one")
+        raise UsageError("no targets to compute a perplexity from; score at least one")
     with np.errstate(over="ignore"):  # a hopeless model: infinity says so
         return float(np.exp(-logprob / symbols))

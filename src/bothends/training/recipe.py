@@ -68,7 +68,7 @@ class Data(Strict):
 
 
 class ModelSettings(Architecture):
-    """The network: a preset, and what is to differ from it. `null` is the preset's value.
+    """The network: a preset and changes to it. `null` is the preset's value.
 
     The size of the vocabulary and its special tokens come from the data.
     """
@@ -188,7 +188,7 @@ class Length(Strict):
     @model_validator(mode="after")
     def _ends(self) -> Length:
         if self.updates is None and self.epochs is None and self.minutes is None:
-            raise ValueError("one of updates, epochs and minutes must be given")
+            raise ValueError("set updates, epochs or minutes")
         return self
 
 
@@ -197,7 +197,7 @@ class Validation(Strict):
 
     #: updates between two validations; 0 validates only at the end
     every: int = Field(2000, ge=0)
-    #: what the best checkpoint is best at
+    #: the metric that selects the best checkpoint
     metric: Literal["loss", "bleu", "chrf", "rouge", "exact"] = "bleu"
     #: sacreBLEU's tokenizer, e.g. `char` or `ja-mecab` for Japanese
     tokenizer: str = "13a"
