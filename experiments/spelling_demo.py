@@ -19,7 +19,7 @@ import torch
 from bothends.drawing import draw_steps
 from bothends.engines.protocol import pad_sources
 from bothends.engines.torch import TorchEngine
-from bothends.model.config import Dropout, ModelConfig
+from bothends.model.config import Dropout, preset
 from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
 from bothends.search.beam import Hypothesis, beam_search
@@ -39,14 +39,10 @@ SCALES = {"thousand": 1000, "hundred": 100}
 SYMBOLS = ["<pad>", "<unk>", "<start>", "<end>", *"0123456789", *ONES, *TENS, *SCALES]
 IDS = {symbol: index for index, symbol in enumerate(SYMBOLS)}
 
-CONFIG = ModelConfig(
+CONFIG = preset(
+    "tiny",
     vocabulary_size=len(SYMBOLS),
-    encoder_layers=1,
-    decoder_layers=1,
-    width=64,
-    heads=4,
-    feed_forward=128,
-    norm="pre",
+    **dict(encoder_layers=1, decoder_layers=1, feed_forward=128, norm="pre"),
     dropout=Dropout(residual=0, attention=0, activation=0, embedding=0),
 )
 SPECIAL = CONFIG.special

@@ -9,10 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,6 +23,7 @@ from bothends.jobs.pool import InThisProcess, ProcessPool
 from command_line import error_line
 from corpus_data import write_lines
 from crashing_teacher import CrashingTeacher
+from killed_writes import Killed, killed_at_write
 from tiny_model import sentences, tiny_model
 
 FIRST = [f"a {number}" for number in range(11)]
@@ -74,35 +73,15 @@ def test_several_workers_write_the_same(
     assert content(options.output) == expected
 
 
-class Killed(BaseException):
-    """Ends a run at once: nothing in the code handles it."""
-
-
 # Six shards, two outputs and the manifest, each flushed and renamed.
 @pytest.mark.parametrize("point", range(1, 19))
 def test_stopped_at_any_write_it_goes_on_byte_for_byte(
     options: BulkTranslation,
     expected: dict[str, bytes],
-    monkeypatch: pytest.MonkeyPatch,
     point: int,
 ) -> None:
-    calls = 0
-
-    def guard(function: Callable[..., None]) -> Callable[..., None]:
-        def guarded(*arguments: Any) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == point:
-                raise Killed
-            function(*arguments)
-
-        return guarded
-
-    with monkeypatch.context() as patch:
-        for name in ("fsync", "replace"):
-            patch.setattr(os, name, guard(getattr(os, name)))
-        with pytest.raises(Killed):
-            translate_in_bulk(options)
+    with killed_at_write(point), pytest.raises(Killed):
+        translate_in_bulk(options)
     assert translate_in_bulk(options) is not None
     assert content(options.output) == expected
 

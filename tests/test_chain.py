@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import shlex
@@ -26,6 +25,7 @@ from bothends.model.directory import read_description
 from bothends.training.recipe_file import load_recipe
 from command_line import error_line
 from corpus_data import make_sentences, write_lines
+from killed_writes import Killed, killed_at_write
 from training_data import TINY, write_recipe
 
 RECIPES = Path(__file__).parent.parent / "experiments" / "recipes"
@@ -169,34 +169,17 @@ def test_what_is_done_is_skipped(
     assert said[-1] == f"all {len(STAGES)} stages are done"
 
 
-class Killed(BaseException):
-    """Ends a run at once: nothing in the code handles it."""
-
-
 @pytest.mark.slow
 def test_killed_again_and_again_it_arrives_at_the_same_models(
-    workspace: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, finished: Path
 ) -> None:
     shutil.rmtree("runs")
     shutil.rmtree("prepared")
-    calls = 0
-
-    def guard(function: Callable[..., None]) -> Callable[..., None]:
-        def guarded(*arguments: Any) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == 60:  # more than a checkpoint or a prepared corpus takes
-                raise Killed
-            function(*arguments)
-
-        return guarded
-
     kills = 0
-    with monkeypatch.context() as patch:
-        for name in ("fsync", "replace", "rename"):
-            patch.setattr(os, name, guard(getattr(os, name)))
+    # more than a checkpoint or a prepared corpus takes
+    with killed_at_write(60, ("fsync", "replace", "rename")) as writes:
         while True:
-            calls = 0
+            writes.calls = 0
             try:
                 assert run_chain() == 0
                 break

@@ -35,6 +35,7 @@ from bothends.translator import Translator
 from command_line import error_line
 from corpus_data import write_lines
 from crashing_teacher import CrashingTeacher
+from killed_writes import Killed, killed_at_write
 from tiny_model import sentences, tiny_model
 
 #: Empty lines, repeated lines, a line of spaces; five shards of five lines and one of three.
@@ -146,35 +147,15 @@ def test_equal_lines_of_a_shard_are_translated_once(
     assert (options.output / "train.source").read_bytes() == text.read_bytes()
 
 
-class Killed(BaseException):
-    """Ends a run at once: nothing in the code handles it."""
-
-
 # Every shard is flushed and renamed, then both texts, then the manifest: 18 points to die at.
 @pytest.mark.parametrize("point", range(1, 19))
 def test_stopped_at_any_write_it_goes_on_byte_for_byte(
     options: Distillation,
     uninterrupted: dict[str, bytes],
-    monkeypatch: pytest.MonkeyPatch,
     point: int,
 ) -> None:
-    calls = 0
-
-    def guard(function: Callable[..., None]) -> Callable[..., None]:
-        def guarded(*arguments: Any) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == point:
-                raise Killed
-            function(*arguments)
-
-        return guarded
-
-    with monkeypatch.context() as patch:
-        for name in ("fsync", "replace"):
-            patch.setattr(os, name, guard(getattr(os, name)))
-        with pytest.raises(Killed):
-            distill(options)
+    with killed_at_write(point), pytest.raises(Killed):
+        distill(options)
     assert not (options.output / "manifest.json").exists()
     complete(options)
     assert content(options.output) == uninterrupted

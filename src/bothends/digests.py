@@ -25,14 +25,7 @@ from pydantic import Field, ValidationError
 
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
-from bothends.records import (
-    LARGEST_JSON,
-    Strict,
-    first_problem,
-    parse_json,
-    parse_versioned,
-    read_bounded,
-)
+from bothends.records import Strict, first_problem, parse_json, parse_versioned, read_bounded
 
 FORMAT_VERSION = 1
 DIGESTS = "digests.json"
@@ -80,7 +73,7 @@ def read_digests(directory: Path) -> Digests | None:
     """The digests of a directory, or None if it has none."""
     path = Path(directory) / DIGESTS
     try:
-        content = read_bounded(path, LARGEST_JSON)
+        content = read_bounded(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -185,7 +178,7 @@ def _remembered(path: Path, record: FileRecord) -> FileRecord:
 
 def _recall(memory: Path) -> dict[str, object]:
     try:
-        known = parse_json(read_bounded(memory, LARGEST_JSON))
+        known = parse_json(read_bounded(memory))
     except (OSError, ValueError, BothendsError):
         return {}
     return known if isinstance(known, dict) else {}

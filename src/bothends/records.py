@@ -34,7 +34,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def read_bounded(path: Path, most: int) -> bytes:
+def read_bounded(path: Path, most: int = LARGEST_JSON) -> bytes:
     """The content of a file; an error if it is larger than `most` bytes."""
     with open(path, "rb") as file:
         content = file.read(most + 1)

@@ -18,7 +18,7 @@ from bothends.data.shards import MANIFEST
 from bothends.digests import DIGESTS, FileName, FileRecord, read_digests, record_digests
 from bothends.errors import BothendsError
 from bothends.model.directory import CONFIG, FILES, read_description
-from bothends.records import LARGEST_JSON, first_problem, parse_json, read_bounded
+from bothends.records import first_problem, parse_json, read_bounded
 
 #: Directories in each other that are looked into: a chain has runs, which have checkpoints.
 _DEEPEST = 4
@@ -112,7 +112,7 @@ def _verify_model(directory: Path) -> Verified:
 def _verify_corpus(directory: Path) -> Verified:
     path = directory / MANIFEST
     try:
-        content = parse_json(read_bounded(path, LARGEST_JSON))
+        content = parse_json(read_bounded(path))
         manifest = _Manifest.model_validate(content)
     except ValidationError as error:
         return _result(directory, "corpus", [], [f"{path}: damaged, {first_problem(error)}"])

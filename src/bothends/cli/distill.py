@@ -91,7 +91,7 @@ def distill(
     on_crash: OnCrashOption = "error",
     engine: EngineOption = "onnx",
 ) -> None:
-    """Have a teacher write the corpus that students learn from.
+    """Let a teacher translate the corpus that students learn from.
 
     Run the same command again to resume. Then: bothends prepare --source DIR/train.source --target
     DIR/train.target --vocabulary TEACHER.

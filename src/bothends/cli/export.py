@@ -29,7 +29,7 @@ def export(
         bool, typer.Option(help="Compare int8 with float32; random sentences if no sample.")
     ] = True,
 ) -> None:
-    """Write the graphs that translate without PyTorch.
+    """Export a model to graphs that need no PyTorch.
 
     They are encoder.onnx and decoder.onnx, in float32 or int8.
     """

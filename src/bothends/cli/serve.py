@@ -63,7 +63,7 @@ def serve(
         bool, typer.Option("--log-text", help="Log users' text; off by default.")
     ] = False,
 ) -> None:
-    """Serve translations over HTTP, and a page to watch them.
+    """Serve translations over HTTP, with a page that shows them.
 
     The interface is LibreTranslate's, and one of its own under /v1; /docs describes both.
     """

@@ -21,7 +21,7 @@ def splice(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
 ) -> None:
-    """Make new source lines from old ones, for a teacher to translate.
+    """Make new source lines from old ones, for a teacher.
 
     The beginning of one goes on as another does that has the same two words side by side.
     """

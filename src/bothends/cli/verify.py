@@ -49,4 +49,4 @@ def verify(
                 typer.echo(f"  {problem}")
             problems += len(found.problems)
     if problems:
-        raise BothendsError(f"{problems} {'file is' if problems == 1 else 'files are'} not right")
+        raise BothendsError(f"{problems} {'problem' if problems == 1 else 'problems'} found")

@@ -33,13 +33,7 @@ from pydantic import ValidationError
 from bothends.digests import FileRecord, record_of
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
-from bothends.records import (
-    LARGEST_JSON,
-    Strict,
-    first_problem,
-    parse_versioned,
-    read_bounded,
-)
+from bothends.records import Strict, first_problem, parse_versioned, read_bounded
 from bothends.text.pairs import FilterReport
 from bothends.text.vocabulary import Vocabularies
 
@@ -278,7 +272,7 @@ def read_manifest(directory: Path) -> CorpusManifest:
     if not path.is_file():
         raise BothendsError(f"{directory}: not a prepared corpus, {MANIFEST} is missing")
     try:
-        content = parse_versioned(read_bounded(path, LARGEST_JSON), path, FORMAT_VERSION)
+        content = parse_versioned(read_bounded(path), path, FORMAT_VERSION)
     except ValueError as error:
         raise BothendsError(f"{path}: damaged, not a corpus's manifest ({error})") from None
     try:

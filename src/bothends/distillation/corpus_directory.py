@@ -28,7 +28,7 @@ from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.progress import progress
 from bothends.provenance import source_commit
-from bothends.records import LARGEST_JSON, Strict, parse_versioned, read_bounded
+from bothends.records import Strict, parse_versioned, read_bounded
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -98,7 +98,7 @@ class DistilledCorpus:
         if not path.is_file():
             return None
         try:
-            content = parse_versioned(read_bounded(path, LARGEST_JSON), path, FORMAT_VERSION)
+            content = parse_versioned(read_bounded(path), path, FORMAT_VERSION)
             manifest = Manifest.model_validate(content)
         except ValueError:  # pydantic's errors are such, too
             raise BothendsError(
