@@ -69,7 +69,7 @@ def mutual_information(table: PaperTable, _place: PictureFolder, _pages: Path) -
     yield markdown(Cells("", headings, lines))
     yield (
         "PMI is the difference of log perplexities, here in natural logs. The paper prints 0.235 "
-        "and -0.014, which fit logs of base 10; above are the natural ones of its perplexities."
+        "and -0.014, which fit logs of base 10; the table has natural logs of its perplexities."
     )
 
 
@@ -99,7 +99,7 @@ def grid(table: PaperTable, _place: PictureFolder, _pages: Path) -> Iterator[str
 
 
 def lengths(table: PaperTable, place: PictureFolder, pages: Path) -> Iterator[str]:
-    """Quality and speed by length of the source, as `bothends lengths` measured them."""
+    """Quality and speed by length of the source, as `bothends analyse lengths` measured them."""
     for task in tasks_of(table):
         path = lengths_of(table, task)
         yield "## By length of the source"

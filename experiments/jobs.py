@@ -118,7 +118,7 @@ class Shell:
 def run_jobs(
     jobs: Sequence[ExperimentJob], at_once: int, processes: RunningProcesses
 ) -> dict[str, str]:
-    """Run jobs, those first that stand first, after those they need; what failed, and why."""
+    """Run jobs in order, each after those it needs; what failed, and why."""
     failed: dict[str, str] = {}
     done: set[str] = set()
     waiting = list(jobs)

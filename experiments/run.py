@@ -35,15 +35,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="names or files; else all")
     parser.add_argument("--rows", nargs="+", default=[], metavar="ROW", help="only these rows")
     parser.add_argument(
-        "--missing", action="store_true", help="not what experiments/results has the result of"
+        "--missing", action="store_true", help="only models without a result in experiments/results"
     )
-    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="models at once")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="trainings at once")
     parser.add_argument(
-        "--precision", choices=("float32", "bfloat16"), help="of the trainings; else the recipe's"
+        "--precision",
+        choices=("float32", "bfloat16"),
+        help="precision of the trainings; by default the recipe's",
     )
-    parser.add_argument("--list", action="store_true", help="say what is done; run nothing")
+    parser.add_argument(
+        "--list", action="store_true", help="list the models and their state; run nothing"
+    )
     parser.add_argument("--speed", action="store_true", help="time the finished models")
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="of --speed")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of --speed")
     options = parser.parse_args(arguments)
     if options.at_once < 1 or options.rounds < 1:
         parser.error("--at-once and --rounds take whole numbers from 1 on")

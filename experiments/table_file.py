@@ -43,7 +43,7 @@ class AgreementPairs(Strict):
 
 
 class ExperimentTask(Strict):
-    """What is learned, and what it is judged by. Text is `$BOTHENDS_DATA/TEXT/SPLIT.SIDE`."""
+    """A task: its text and its metrics. Text is `$BOTHENDS_DATA/TEXT/SPLIT.SIDE`."""
 
     name: str
     recipe: Path
@@ -219,7 +219,7 @@ class Model:
 
 
 def load_tables(names: Sequence[str]) -> list[PaperTable]:
-    """Tables by name or path; all of them, in the order of their names, where none is named."""
+    """Tables by name or path; without names all of them, in the order of their names."""
     if not names:
         return [load_table(path) for path in sorted(TABLES.glob("*.yaml"))]
     return [load_table(_find(name)) for name in names]

@@ -128,7 +128,7 @@ def _budget(result: StoredResult) -> str:
 
 
 def _precision(result: StoredResult) -> str:
-    """That of the products of its training; by itself, a CPU takes float32."""
+    """The precision of its training; the default of a CPU is float32."""
     return str(result.content["training"].get("precision", "auto")).replace("auto", "float32")
 
 
