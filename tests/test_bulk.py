@@ -21,7 +21,7 @@ from bothends.errors import BothendsError, UsageError
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import InThisProcess, ProcessPool
 from command_line import error_line
-from corpus_data import write_lines
+from corpus_data import content, write_lines
 from crashing_teacher import CrashingTeacher
 from killed_writes import Killed, killed_at_write
 from tiny_model import sentences, tiny_model
@@ -40,14 +40,6 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BulkTranslation:
     return BulkTranslation(
         CrashingTeacher(), (first, second), tmp_path / "out", pool, shard_lines=4
     )
-
-
-def content(directory: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(directory)): path.read_bytes()
-        for path in sorted(directory.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture

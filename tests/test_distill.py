@@ -33,7 +33,7 @@ from bothends.search.generator import Generator
 from bothends.text.vocabulary import Vocabularies
 from bothends.translator import Translator
 from command_line import error_line
-from corpus_data import write_lines
+from corpus_data import content, write_lines
 from crashing_teacher import CrashingTeacher
 from killed_writes import Killed, killed_at_write
 from tiny_model import sentences, tiny_model
@@ -51,15 +51,6 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Distillation:
     return Distillation(
         ModelTeacher(tiny_model("1x1"), beam=2), (source,), tmp_path / "distilled", shard_lines=5
     )
-
-
-def content(directory: Path) -> dict[str, bytes]:
-    """Everything in a directory, by name, hidden files included."""
-    return {
-        str(path.relative_to(directory)): path.read_bytes()
-        for path in sorted(directory.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture
