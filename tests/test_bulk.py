@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +23,8 @@ from bothends.errors import BothendsError, UsageError
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import InThisProcess, ProcessPool
 from command_line import error_line
-from corpus_data import content, write_lines
+from corpus_data import write_lines
 from crashing_teacher import CrashingTeacher
-from killed_writes import Killed, killed_at_write
 from tiny_model import sentences, tiny_model
 
 FIRST = [f"a {number}" for number in range(11)]
@@ -40,6 +41,14 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BulkTranslation:
     return BulkTranslation(
         CrashingTeacher(), (first, second), tmp_path / "out", pool, shard_lines=4
     )
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
 
 
 @pytest.fixture
@@ -65,15 +74,35 @@ def test_several_workers_write_the_same(
     assert content(options.output) == expected
 
 
+class Killed(BaseException):
+    """Ends a run at once: nothing in the code handles it."""
+
+
 # Six shards, two outputs and the manifest, each flushed and renamed.
 @pytest.mark.parametrize("point", range(1, 19))
 def test_stopped_at_any_write_it_goes_on_byte_for_byte(
     options: BulkTranslation,
     expected: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
     point: int,
 ) -> None:
-    with killed_at_write(point), pytest.raises(Killed):
-        translate_in_bulk(options)
+    calls = 0
+
+    def guard(function: Callable[..., None]) -> Callable[..., None]:
+        def guarded(*arguments: Any) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == point:
+                raise Killed
+            function(*arguments)
+
+        return guarded
+
+    with monkeypatch.context() as patch:
+        for name in ("fsync", "replace"):
+            patch.setattr(os, name, guard(getattr(os, name)))
+        with pytest.raises(Killed):
+            translate_in_bulk(options)
     assert translate_in_bulk(options) is not None
     assert content(options.output) == expected
 
@@ -127,7 +156,7 @@ def test_a_second_driver_is_refused(options: BulkTranslation) -> None:
 def test_what_is_not_ours_is_not_written_into(options: BulkTranslation) -> None:
     options.output.mkdir()
     (options.output / "precious").touch()
-    with pytest.raises(BothendsError, match="out: exists and is not a translation of these files"):
+    with pytest.raises(BothendsError, match="out: exists and is not a translation of this"):
         translate_in_bulk(options)
     single = replace(options, inputs=options.inputs[:1], output=options.output / "precious")
     with pytest.raises(BothendsError, match="precious: exists; remove it"):
@@ -138,7 +167,7 @@ def test_outputs_do_not_collide(options: BulkTranslation, tmp_path: Path) -> Non
     (tmp_path / "more").mkdir()
     twin = tmp_path / "more" / "first.gz"
     twin.write_bytes(gzip.compress(b"x\n"))
-    with pytest.raises(UsageError, match="out/first, like another"):
+    with pytest.raises(UsageError, match="out/first, which is taken"):
         translate_in_bulk(replace(options, inputs=(*options.inputs, twin)))
     with pytest.raises(UsageError, match="first: would be overwritten"):
         translate_in_bulk(replace(options, output=tmp_path))

@@ -268,7 +268,7 @@ def text_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
     arguments: list[str], text_here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path, reason in ((".", "is a directory"), ("text/x", "text is not a directory")):
+    for path, reason in ((".", "is a directory"), ("text/x", "text is no directory to write to")):
         status, message = error_line([*arguments, "--json", path], capsys)
         assert status == 1
         assert message.startswith(f"--json {path}: {reason}")
@@ -291,7 +291,7 @@ def test_what_is_read_is_not_replaced(
 ) -> None:
     path = str(text_here.parent / "." / "text")
     found = error_line([*arguments.split(), option, path], capsys)
-    assert found == (1, f"{option} {path}: is an input, and would be replaced")
+    assert found == (1, f"{option} {path}: would replace what is read from it")
     assert Path("text").read_text() == "a\n"
 
 
@@ -302,7 +302,7 @@ def test_outputs_do_not_replace_each_other(
     Path("text").write_text("a\n")
     models = "evaluate --model en-de-1x1 en-de-2x1 --source text --reference text --output"
     found = error_line([*models.split(), "x", "./x"], capsys)
-    assert found == (1, "--output x: is the path of another output")
+    assert found == (1, "--output x: is another output already")
     # A device may be named twice, and need not be in a directory that one may write to.
     discarded = f"{models} /dev/null /dev/null --beam 1 --bootstrap 0 --json /dev/null"
     assert run(discarded.split()) == 0
@@ -315,7 +315,7 @@ def test_a_file_in_the_place_of_a_directory(
     arguments = ["splice", "--source", "text", "--lines", "1"]
     found = error_line([*arguments, "--output", str(tmp_path / "file" / "text")], capsys)
     path = tmp_path / "file"
-    assert found == (1, f"--output {path / 'text'}: {path} is not a directory")
+    assert found == (1, f"--output {path / 'text'}: {path} is no directory to write to")
 
 
 def test_the_box_has_no_model_that_summarises(capsys: pytest.CaptureFixture[str]) -> None:
@@ -351,7 +351,7 @@ def test_an_unknown_model_is_told_with_those_in_the_box(
 ) -> None:
     status, message = error_line(["translate", "--model", "en-de-9x9"], capsys)
     assert status == 1
-    assert message.startswith("en-de-9x9: no such model directory or bundled model (en-de-")
+    assert message.startswith("en-de-9x9: no such model directory, nor a bundled model (en-de-")
 
 
 @pytest.mark.parametrize(

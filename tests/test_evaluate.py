@@ -129,7 +129,7 @@ def test_a_model_translates_and_is_compared_with_a_file(files: Path) -> None:
         ("--hypothesis good --tokenizer 13b", 2, "no tokenizer '13b'; did you mean 13a?"),
         ("--hypothesis good --output x", 2, "--output has 1 files, but there are 0 models"),
         ("--hypothesis good --picture x.gif", 2, "expected a name that ends in .svg or .png"),
-        ("--hypothesis good --json no/x", 1, "no is not a directory"),
+        ("--hypothesis good --json no/x", 1, "no is no directory to write to"),
         ("--hypothesis empty --reference empty", 1, "empty: is empty"),
         ("--model m --source good", 1, "m: "),
     ],

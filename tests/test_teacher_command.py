@@ -16,7 +16,7 @@ import pytest
 from bothends.cli import run
 from bothends.jobs.filter_process import ProgramOptions
 from command_line import error_line
-from corpus_data import content, write_lines
+from corpus_data import write_lines
 from line_programs import program
 
 LINES = [*(f"line {number}" for number in range(40)), "bad", "", "line 3", "bad", "  ", "end"]
@@ -36,6 +36,14 @@ def arguments(text: Path, options: ProgramOptions, output: str, *more: str) -> l
         *restart,
         *more,
     ]
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
 
 
 @pytest.fixture(autouse=True)

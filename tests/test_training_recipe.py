@@ -146,7 +146,7 @@ def test_errors_are_one_line_that_names_the_key(
         (b"a: 1\nb: [2\nc: 3\n", "not YAML"),
         (
             b"model: {preset: tiny}\nmodel: {heads: 2}\n",
-            "line 2: not YAML: the key model appears twice",
+            "line 2: not YAML: model is there twice",
         ),
         (b"run: 2026-02-30\n", "not YAML: day is out of range"),
         (b"- one\n- two\n", "expected keys and values"),

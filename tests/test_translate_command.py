@@ -340,7 +340,7 @@ class TestOutputFiles:
         for output in (path, tmp_path / "." / "text", tmp_path):
             outcome = translate(path, "--output", output)
             assert outcome.status == 1
-            assert "is an input, and would be replaced" in outcome.errors
+            assert "would replace what is read from it" in outcome.errors
         assert path.read_bytes() == b"ba bo\n"
 
     def test_whole_or_not_at_all(self, translate: Command, tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ class TestErrors:
             (["--beam=300"], 2, "error: --beam 300: at most 256"),
             (["--format=srt", "--json"], 2, "--format srt: is written as text, without --n-best"),
             (["no-*.such"], 1, "no-*.such: no file matches"),
-            (["--output=no/x"], 1, "--output no/x: no is not a directory"),
+            (["--output=no/x"], 1, "--output no/x: no is no directory to write to"),
             (["--output=x", "--output=y"], 2, "--output is given 2 times for 0 files"),
             (["--output=."], 2, "--output .: is a directory, but no input has a name"),
             (["--invalid=ignore"], 2, "--invalid"),

@@ -39,7 +39,7 @@ MANIFEST, SHARDS = "manifest.json", "shards"
 
 
 class BulkManifest(Strict):
-    """The content of `manifest.json` of a finished job."""
+    """What `manifest.json` says of a finished job."""
 
     format_version: int = FORMAT_VERSION
     job: Job
@@ -53,7 +53,7 @@ class BulkManifest(Strict):
 
 @dataclass(frozen=True)
 class BulkTranslation:
-    """The settings of a job."""
+    """Everything that is asked of a job."""
 
     #: whoever translates
     teacher: Teacher
@@ -84,7 +84,7 @@ class BulkTranslation:
         for path, name in zip(self.inputs, names, strict=True):
             if names.count(name) > 1 or name in (MANIFEST, SHARDS):
                 raise UsageError(
-                    f"{path}: its translation would be {self.output / name}, like another input's; "
+                    f"{path}: its translation would be {self.output / name}, which is taken; "
                     "translate it to another --output"
                 )
         outputs = [self.output / name for name in names]
@@ -175,7 +175,7 @@ def _open(options: BulkTranslation, job: Job) -> None:
     directory, shards = options.directory, options.directory / SHARDS
     if not shards.is_dir() and directory.exists() and any(directory.iterdir()):
         raise BothendsError(
-            f"{directory}: exists and is not a translation of these files; name another --output"
+            f"{directory}: exists and is not a translation of this; name another --output"
         )
     if not options.is_directory and options.output.exists() and not shards.is_dir():
         raise BothendsError(f"{options.output}: exists; remove it, or name another --output")

@@ -135,7 +135,7 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     raise yaml.composer.ComposerError(
-                        problem=f"the key {key.value} appears twice", problem_mark=key.start_mark
+                        problem=f"{key.value} is there twice", problem_mark=key.start_mark
                     )
                 seen.add(key.value)
         return node
@@ -148,7 +148,7 @@ def _too_much(node: yaml.Node) -> yaml.YAMLError:
 
 
 def _check(value: Any, most_values: int) -> None:
-    """Raise a ValueError for values that are too deep, too many, too long or not printable."""
+    """A ValueError for a value that whoever works with it, or prints it, might stumble over."""
     # Not recursive, so that nothing is too deep for it; what refers to itself has no end of levels.
     waiting, count = [(value, 0)], 0
     while waiting:

@@ -29,8 +29,8 @@ from bothends.search.generator import Generator
 from bothends.search.options import check_whole_number
 from bothends.search.scoring import ForcedScore
 from bothends.streaming import Workers, split_into_windows
+from bothends.text.arguments import STREAM, TEXTS, check_lines
 from bothends.text.vocabulary import Vocabularies
-from bothends.text_arguments import STREAM, TEXTS, check_lines
 from bothends.text_model import NumberedPair, Scoring, TextModel, Translating, load_vocabularies
 from bothends.translation import (
     BATCH_TOKENS,
@@ -99,7 +99,7 @@ class Translator:
 
         Args:
             directory: A model directory, or the name of a bundled model; the default model if None.
-            precision: Fail if the model was exported with another precision.
+            precision: Insist that the model was exported with this precision.
             threads: Cores to use; by default all that the process may use.
             engine: `"native"` runs int8 models, and is their default if it is built; `"onnx"` runs
                 every exported model; `"torch"` needs PyTorch and the model's weights.
@@ -155,8 +155,8 @@ class Translator:
         Args:
             text: One line, or an iterable of lines. An empty line has an empty translation.
             options: How to translate; the defaults if None.
-            draft: A translation to start from, as text or tokens, such as the translation of the
-                text before an edit. Except for rounding, it changes only the time. For one text
+            draft: What the translation may look like, as text or tokens: that of the text before it
+                was edited. It changes the time and, but for rounding, nothing else. For one text
                 and `beam=1`.
             **changes: Fields of `TranslationOptions`, e.g. `beam=1`, that differ from `options`.
 
@@ -218,8 +218,8 @@ class Translator:
     ) -> Future[Translation]:
         """Translate one text in the background; the future can be waited for or cancelled.
 
-        Submitted texts are translated one by one. For many texts, `translate` and `stream` are
-        faster.
+        Texts that are submitted are translated one by one: for many of them at once, `translate`
+        and `stream` are faster.
         """
         if not isinstance(text, str):
             raise TypeError(f"expected a text (str), not {type(text).__name__}")

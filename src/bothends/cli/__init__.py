@@ -134,9 +134,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_closed_outputs() -> None:
-    """Give the process an output if it was started without one (`>&-`).
+    """Where the process was started without an output (`>&-`), give it one.
 
-    Python then has None in its place, and prints stderr's messages to stdout. Whatever is
+    Python has None in its place then, and prints to stdout what was meant for stderr. Whatever is
     written to a closed stdout is lost, and an error; messages without a reader are not.
     """
     if sys.stdout is None:

@@ -69,9 +69,7 @@ def bench(
             help="ctranslate2, transformers, or none. Default: ctranslate2, if installed."
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Random seed of weights, sources and turns.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, sources and turns.")] = 0,
     json_: JsonFileOption = None,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw speed-ups: .svg or .png.")

@@ -23,14 +23,14 @@ WorkersOption = Annotated[
 ]
 ShardOption = Annotated[
     str | None,
-    typer.Option(metavar="I/N", help="Do only part I of N, for one of N machines."),
+    typer.Option(metavar="I/N", help="Only the I-th of N parts of the job, for one of N machines."),
 ]
 ShardLinesOption = Annotated[
-    int, typer.Option(min=1, help="Lines per shard: translated and saved together.")
+    int, typer.Option(min=1, help="Lines of the job that are translated and saved together.")
 ]
 OnCrashOption = Annotated[
     Literal["error", "empty"],
-    typer.Option(help="For a line that crashes its workers: fail and name it, or leave it empty."),
+    typer.Option(help="A line that crashes workers: name it and fail, or translate to nothing."),
 ]
 
 

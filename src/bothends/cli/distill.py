@@ -31,10 +31,7 @@ def distill(
     teacher: Annotated[
         Path | None,
         typer.Option(
-            "--teacher",
-            "--model",
-            metavar="DIR",
-            help="The teacher: a model directory, or the name of a bundled model.",
+            "--teacher", "--model", metavar="DIR", help="The teacher's model directory, or a name."
         ),
     ] = None,
     teacher_command: Annotated[

@@ -30,12 +30,8 @@ def fill(
     words: Annotated[
         int | None, typer.Option(min=1, help="Exact number of words of the whole translation.")
     ] = None,
-    min_words: Annotated[
-        int, typer.Option(min=0, help="Fewest words of the whole translation.")
-    ] = 0,
-    max_words: Annotated[
-        int | None, typer.Option(min=1, help="Most words of the whole translation.")
-    ] = None,
+    min_words: Annotated[int, typer.Option(min=0, help="Fewest words of it.")] = 0,
+    max_words: Annotated[int | None, typer.Option(min=1, help="Most words of it.")] = None,
     include: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help="A word or phrase to use in the gap; may be repeated."),

@@ -1,7 +1,7 @@
 """Files that a command writes: output paths are checked before the work starts.
 
-One rule for all commands: the directory of an output file must exist, so that a misspelled path is
-an error; an output directory is made, and so are its parents.
+One rule for all commands: the directory of a file must be there, since a misspelled one should not
+come into being; a directory that a command writes is made, with those above it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STANDARD_OUTPUT = Path("-")
 
 
 def write_json(path: Path | None, content: dict[str, Any]) -> None:
-    """Write a line of JSON to a file or to stdout; to nowhere if the path is None."""
+    """A line of JSON, to a file or to stdout, if there is a place for it."""
     line = json.dumps(content, ensure_ascii=False)
     if path == STANDARD_OUTPUT:
         print(line)
@@ -44,14 +44,14 @@ def check_writable(
                 raise BothendsError(f"{option} {path}: is a directory, expected a file to write")
             if path.exists():
                 if not os.access(path, os.W_OK):
-                    raise BothendsError(f"{option} {path}: permission denied")
+                    raise BothendsError(f"{option} {path}: may not be written to")
             elif not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-                raise BothendsError(f"{option} {path}: {path.parent} is not a directory")
+                raise BothendsError(f"{option} {path}: {path.parent} is no directory to write to")
             if path.resolve() in read:
-                raise BothendsError(f"{option} {path}: is an input, and would be replaced")
+                raise BothendsError(f"{option} {path}: would replace what is read from it")
             if path.is_file() or not path.exists():  # a device takes any number of outputs
                 if path.resolve() in written:
-                    raise BothendsError(f"{option} {path}: is the path of another output")
+                    raise BothendsError(f"{option} {path}: is another output already")
                 written.add(path.resolve())
     picture = outputs.get("--picture")
     if isinstance(picture, Path):

@@ -14,33 +14,32 @@ from bothends.errors import UsageError
 
 def plan(
     lines: Annotated[
-        str, typer.Option(help="Lines of the corpus; one number or several, e.g. 4500000,1e8.")
+        str, typer.Option(help="Lines of the corpus, or several such numbers: 4500000,1e8.")
     ],
-    workers: Annotated[
-        str, typer.Option(help="Number of cores; one number or several.")
-    ] = "1,10,100,1000",
+    workers: Annotated[str, typer.Option(help="Cores, or several such numbers.")] = "1,10,100,1000",
     rate: Annotated[
-        float | None,
-        typer.Option(help="Lines per second and core. Default: measured with --source."),
+        float | None, typer.Option(help="Lines that a core translates in a second; else measured.")
     ] = None,
     source: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Text of the corpus, to measure the rate.")
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="Lines of --source to measure with.")] = 200,
+    sample: Annotated[int, typer.Option(min=1, help="Lines of --source that are measured.")] = 200,
     model: ModelOption = None,
     beam: BeamOption = DEFAULTS.beam,
     engine: EngineOption = None,
     losses: Annotated[
         float | None,
-        typer.Option(help="Hours until a worker is lost, on average. Default: never."),
+        typer.Option(help="Hours after which a worker is lost, on average; else never."),
     ] = None,
-    overhead: Annotated[float, typer.Option(help="Overhead of a shard, in seconds.")] = 0.05,
+    overhead: Annotated[
+        float, typer.Option(help="Seconds for each shard besides its lines.")
+    ] = 0.05,
     start: Annotated[
-        float | None, typer.Option(help="Start of a worker, in seconds. Default: measured, or 5.")
+        float | None, typer.Option(help="Seconds until a worker begins; else measured, or 5.")
     ] = None,
     restart: Annotated[float, typer.Option(help="Seconds until a lost worker is replaced.")] = 10.0,
 ) -> None:
-    """Forecast a job: time, core hours, size of shards.
+    """Say what a job would take: time, core hours, size of shards.
 
     The rate is given, or measured here on one core with --source.
     """

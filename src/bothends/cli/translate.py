@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def translate(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE", help="Text, line by line. Default: stdin."),
+        typer.Argument(metavar="FILE", help="Text, line by line; stdin if none."),
     ] = None,
     model: ModelOption = None,
     output: Annotated[

@@ -12,7 +12,7 @@ def verify(
     directories: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DIR]...", help="Models, corpora, runs or chains. Default: the bundled models."
+            metavar="[DIR]...", help="Models, corpora, runs or chains; else the bundled models."
         ),
     ] = None,
     record: Annotated[

@@ -28,7 +28,7 @@ from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.progress import progress
 from bothends.provenance import source_commit
-from bothends.records import Strict, parse_versioned, read_bounded
+from bothends.records import LARGEST_JSON, Strict, parse_versioned, read_bounded
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -36,7 +36,7 @@ SOURCE, TARGET = "train.source", "train.target"
 
 
 class Counts(Strict):
-    """How many source lines were kept, dropped or cut."""
+    """What became of the source lines."""
 
     read: int
     kept: int
@@ -49,7 +49,7 @@ class Counts(Strict):
 
 
 class Manifest(Strict):
-    """The content of a distilled corpus's `manifest.json`."""
+    """What `manifest.json` says of a distilled corpus."""
 
     format_version: int = FORMAT_VERSION
     job: Job
@@ -77,7 +77,7 @@ class DistilledCorpus:
         ours = self.shards.is_dir() or (self.path / MANIFEST).is_file()
         empty = not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir()))
         if not ours and not empty:
-            # Not ours: never write into it.
+            # Whatever it is, it is not ours to write into.
             raise BothendsError(f"{self.path}: exists and is not a distilled corpus")
         for path in sorted(self.shards.glob("*.jsonl")):
             read_header(path, job)
@@ -98,7 +98,7 @@ class DistilledCorpus:
         if not path.is_file():
             return None
         try:
-            content = parse_versioned(read_bounded(path), path, FORMAT_VERSION)
+            content = parse_versioned(read_bounded(path, LARGEST_JSON), path, FORMAT_VERSION)
             manifest = Manifest.model_validate(content)
         except ValueError:  # pydantic's errors are such, too
             raise BothendsError(
@@ -120,7 +120,7 @@ class DistilledCorpus:
                 f"({_spans(missing)}); the same command without --merge makes them"
             )
         (self.path / MANIFEST).unlink(missing_ok=True)
-        text = _TextWriter(self.path, filters)
+        text = _TextInTheMaking(self.path, filters)
         digests: dict[str, str] = {}
         with progress("merge", "lines", job.lines) as advance:
             for number, lines in enumerate(read_shards(sources, job.shard_lines)):
@@ -144,7 +144,7 @@ class DistilledCorpus:
         return manifest
 
 
-class _TextWriter:
+class _TextInTheMaking:
     """The two text files while pairs are filtered, counted and written."""
 
     def __init__(self, directory: Path, filters: PairFilters) -> None:

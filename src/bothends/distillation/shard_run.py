@@ -20,7 +20,7 @@ from bothends.errors import BothendsError, UsageError
 from bothends.jobs.pool import Pool, ProcessPool
 from bothends.progress import progress
 
-#: What to do about a line that crashes every worker.
+#: What becomes of a line that crashes every worker.
 OnCrash = Literal["error", "empty"]
 
 

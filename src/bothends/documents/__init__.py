@@ -73,7 +73,7 @@ def translate_document(
     `markdown` and `html` need the extra `documents`.
     """
     if format not in FORMATS:
-        raise UsageError(f"unknown format {format!r}; {nearest(format, FORMATS)}")
+        raise UsageError(f"no format is called {format!r}: {nearest(format, FORMATS)}")
     options = options or DocumentOptions()
     protect = options.protect
     if protect is None:

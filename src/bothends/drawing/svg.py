@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from bothends.drawing.picture import DrawnToken, Picture
+from bothends.drawing.picture import Picture, Token
 from bothends.drawing.width import display_width
 from bothends.errors import UsageError
 from bothends.order import GenerationOrder
@@ -197,7 +197,7 @@ def _mask(picture: Picture) -> _Panel:
     return panel
 
 
-def _hue(token: DrawnToken) -> str:
+def _hue(token: Token) -> str:
     return "end" if token.strand is None or token.given else f"s{token.strand % len(_HUES)}"
 
 
@@ -205,7 +205,7 @@ def _text(x: int, y: int, text: str, kind: str) -> str:
     return f'<text class="{kind}" x="{x}" y="{y}">{escape(text)}</text>'
 
 
-def _label(token: DrawnToken, x: int, y: int, width: int, kind: str) -> str:
+def _label(token: Token, x: int, y: int, width: int, kind: str) -> str:
     return _text(x + width // 2, y + 20, token.label, f"{kind} centre")
 
 
@@ -213,7 +213,7 @@ def _box(x: int, y: int, width: int, kind: str) -> str:
     return f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{_HEIGHT}" rx="5"/>'
 
 
-def _new(token: DrawnToken, x: int, y: int, width: int) -> str:
+def _new(token: Token, x: int, y: int, width: int) -> str:
     """A box with a point in the direction of its strand."""
     if token.strand is None:
         return _box(x, y, width, _hue(token))

@@ -34,14 +34,14 @@ def find_model(model: Path | str | None = None) -> Path:
         return BUNDLED / model
     if not Path(model).is_dir():
         raise BothendsError(
-            f"{model}: no such model directory or bundled model "
+            f"{model}: no such model directory, nor a bundled model "
             f"({', '.join(bundled_models()) or 'there is none'})"
         )
     return Path(model)
 
 
 def find_trainable(model: Path | str) -> Path:
-    """The directory of a model with weights; bundled models have none."""
+    """The directory of a model whose weights are wanted, which bundled ones do not have."""
     if str(model) in bundled_models() and not Path(model).is_dir():
         raise BothendsError(
             f"{model}: a bundled model can only translate, its weights are not in the package; "

@@ -1,4 +1,4 @@
-"""Search one batch with any engine.
+"""Searching one batch with whatever engine there is.
 
 An engine that has a search of its own runs all of it in one call; any other is stepped by
 `beam_search`, which is also what the compiled search is tested against.
@@ -29,7 +29,7 @@ def search_batch(
     options: SearchOptions,
     max_lengths: IntArray | None = None,
 ) -> list[list[Hypothesis]]:
-    """As `beam_search`, with the engine's own search if it has one."""
+    """What `beam_search` says, whose arguments these are."""
     if not isinstance(engine, WholeSearch):
         return beam_search(engine, order, special, source, options, max_lengths)
     if not len(source):

@@ -53,7 +53,7 @@ class RandomIds:
 
 
 @dataclass(frozen=True)
-class TextWorkload:
+class Text:
     """Lines of text, translated until the model ends them."""
 
     name: str
@@ -116,7 +116,7 @@ class Lines:
         return [bytes(tokens).decode("utf-8") for tokens in outcome.tokens]
 
 
-Workload = RandomIds | TextWorkload | Lines
+Workload = RandomIds | Text | Lines
 
 
 def _check_batch(size: int, name: str, sentences: int) -> None:
