@@ -924,3 +924,10 @@ def wait_for(condition: Callable[[], Any], seconds: float = 120) -> Any:
         assert time.monotonic() < until, "waited in vain"
         time.sleep(0.02)
     return found
+
+
+def test_pages_explain_commits_with_uncommitted_changes() -> None:
+    pages = sorted((Path(__file__).parents[1] / "docs" / "tables").glob("[0-9]*.md"))
+    explained = {page.name: tables.UNCOMMITTED in page.read_text() for page in pages}
+    assert explained == {page.name: "-dirty|" in page.read_text() for page in pages}
+    assert any(explained.values())
