@@ -175,7 +175,7 @@ def test_frozen_parts_stay_as_they_are_also_after_an_interruption(tmp_path: Path
 
 
 def test_nothing_is_frozen_at_random(tmp_path: Path) -> None:
-    with pytest.raises(BothendsError, match="freeze keeps the weights .* set init"):
+    with pytest.raises(BothendsError, match=r"freeze keeps the weights .* set init"):
         tiny_recipe(tmp_path, "freeze=encoder")
 
 
