@@ -225,9 +225,11 @@ class _SplitWriter:
         record, files = self._writer.close()
         files |= dict(file.close() for file in self._text)
         dropped = {reason: self._dropped[reason] for reason in self._filters.reasons}
+        if not self._read:
+            raise BothendsError(f"no {self._name} pairs: the files are empty")
         if not record.pairs:
             counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
-            why = counts.replace("_", " ") or "the files are empty"
+            why = counts.replace("_", " ")
             raise BothendsError(f"all {self._read} {self._name} pairs were dropped ({why})")
         return record, FilterReport(read=self._read, kept=record.pairs, dropped=dropped), files
 
