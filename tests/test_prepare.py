@@ -207,7 +207,11 @@ def test_a_large_text_is_sampled_for_the_vocabulary(
             1,
             "all 2 valid pairs were dropped (2 empty)",
         ),
-        ("--valid-source no_lines --valid-target no_lines", 1, "no valid pairs: the files are empty"),
+        (
+            "--valid-source no_lines --valid-target no_lines",
+            1,
+            "no valid pairs: the files are empty",
+        ),
         ("--max-length 1 --max-ratio 1", 1, "all 400 train pairs were dropped (400 too long)"),
         ("--vocabulary-size 50000", 1, "vocabulary size 50000 is too large for this text"),
         ("--vocabulary-size 100", 1, "vocabulary size 100 is too small"),
