@@ -13,8 +13,8 @@ from typing import Any
 
 from bothends.text.vocabulary import SpecialTokens
 from model_files import Setting
-from results import Result, compare, load_result, load_speed, load_training_speed
-from table_file import Data, Row, Table
+from results import StoredResult, compare, load_result, load_speed, load_training_speed
+from table_file import Data, PaperTable, TableRow
 
 NOT_RUN = "not run"
 NOTHING = "-"
@@ -24,11 +24,11 @@ NOTHING = "-"
 class Line:
     """A row of a table at one beam."""
 
-    table: Table
-    row: Row
+    table: PaperTable
+    row: TableRow
     beam: int
 
-    def results(self, data: Data) -> list[Result | None]:
+    def results(self, data: Data) -> list[StoredResult | None]:
         """Its models with this data, one for each seed."""
         return [load_result(model) for model in self.table.models_of(self.row, data)]
 

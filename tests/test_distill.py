@@ -33,8 +33,9 @@ from bothends.search.generator import Generator
 from bothends.text.vocabulary import Vocabularies
 from bothends.translator import Translator
 from command_line import error_line
-from corpus_data import write_lines
+from corpus_data import content, write_lines
 from crashing_teacher import CrashingTeacher
+from killed_writes import Killed, killed_at_write
 from tiny_model import sentences, tiny_model
 
 #: Empty lines, repeated lines, a line of spaces; five shards of five lines and one of three.
@@ -50,15 +51,6 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Distillation:
     return Distillation(
         ModelTeacher(tiny_model("1x1"), beam=2), (source,), tmp_path / "distilled", shard_lines=5
     )
-
-
-def content(directory: Path) -> dict[str, bytes]:
-    """Everything in a directory, by name, hidden files included."""
-    return {
-        str(path.relative_to(directory)): path.read_bytes()
-        for path in sorted(directory.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture
@@ -146,35 +138,15 @@ def test_equal_lines_of_a_shard_are_translated_once(
     assert (options.output / "train.source").read_bytes() == text.read_bytes()
 
 
-class Killed(BaseException):
-    """Ends a run at once: nothing in the code handles it."""
-
-
 # Every shard is flushed and renamed, then both texts, then the manifest: 18 points to die at.
 @pytest.mark.parametrize("point", range(1, 19))
 def test_stopped_at_any_write_it_goes_on_byte_for_byte(
     options: Distillation,
     uninterrupted: dict[str, bytes],
-    monkeypatch: pytest.MonkeyPatch,
     point: int,
 ) -> None:
-    calls = 0
-
-    def guard(function: Callable[..., None]) -> Callable[..., None]:
-        def guarded(*arguments: Any) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == point:
-                raise Killed
-            function(*arguments)
-
-        return guarded
-
-    with monkeypatch.context() as patch:
-        for name in ("fsync", "replace"):
-            patch.setattr(os, name, guard(getattr(os, name)))
-        with pytest.raises(Killed):
-            distill(options)
+    with killed_at_write(point), pytest.raises(Killed):
+        distill(options)
     assert not (options.output / "manifest.json").exists()
     complete(options)
     assert content(options.output) == uninterrupted

@@ -184,10 +184,10 @@ def test_nothing_is_frozen_at_random(tmp_path: Path) -> None:
     [
         ("data.prepared=nowhere", "nowhere: no such prepared corpus"),
         (f"data.prepared={tiny_corpus(valid=False)}", "no split 'valid'"),
-        (f"data.prepared=[{tiny_corpus()}, {tiny_corpus(seed=7)}]", "another vocabulary than"),
+        (f"data.prepared=[{tiny_corpus()}, {tiny_corpus(seed=7)}]", "its vocabulary differs from"),
         (f"data.prepared={tiny_corpus(separate=True)}", "needs model.share_embeddings: false"),
         ("init=nowhere", "nowhere"),
-        ("batch.max_target_length=1", "no pair is left to train on"),
+        ("batch.max_target_length=1", "no pairs to train on"),
         ("device=cuda", "PyTorch sees no GPU"),
         ("tensorboard=true", "pip install tensorboard"),
         ("run=/proc/nothing/run", "cannot be made"),

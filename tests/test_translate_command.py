@@ -438,7 +438,7 @@ class TestErrors:
         endless.wait()
         assert (done.returncode, done.stderr) == (
             1,
-            "bothends: error: <stdin>, line 1: longer than 1,048,576 bytes, which is no line of "
+            "bothends: error: <stdin>, line 1: longer than 1,048,576 bytes, hardly a line of "
             "text; break it into lines\n",
         )
 

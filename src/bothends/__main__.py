@@ -1,4 +1,4 @@
-"""The console script, and `python -m bothends`: quiet if it is interrupted, from the beginning.
+"""The console script, and `python -m bothends`: an interrupt ends it quietly from the start.
 
 Nothing is imported before an interrupt is taken care of: the packages behind the command line take
 a good part of a second to load, in which Ctrl-C would end in a traceback of whatever they were at.

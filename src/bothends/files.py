@@ -1,4 +1,4 @@
-"""Files and directories that nobody sees half of, and locks that last as long as their process.
+"""Files and directories that appear complete or not at all, and locks of a process.
 
 A file is written under a hidden name beside its own and renamed when it is safe on the disk; a
 directory likewise. So whenever the process, or the machine, was stopped, what has its name is
@@ -24,7 +24,7 @@ _ABANDONED = 60
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that a reader sees whole or not at all, even if the machine stops."""
+    """Write a file completely or not at all, even if the machine stops."""
     try:
         with atomic_file(path) as file:
             file.write(content)
@@ -143,7 +143,7 @@ def _hidden(path: Path) -> str:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove what processes that were killed left of earlier attempts to write `path`."""
+    """Remove leftovers of killed processes that were writing `path`."""
     with suppress(OSError):
         for leftover in path.parent.glob(f"{_escaped(_hidden(path))}.{'[0-9a-f]' * 16}.partial"):
             if leftover.is_symlink() or time.time() - leftover.stat().st_mtime < _ABANDONED:
@@ -168,7 +168,7 @@ def _locked_directory(directory: Path, otherwise: str) -> Iterator[None]:
         directory.mkdir(exist_ok=True)
         try:
             handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except FileNotFoundError:  # whoever had it has just renamed or removed it
+        except FileNotFoundError:  # another process has just renamed or removed it
             continue
         try:
             if not _lock(handle):

@@ -1,4 +1,4 @@
-"""Values that come from files: strict, versioned, and with one line for what is wrong.
+"""Values read from files: strict, versioned, with errors of one line.
 
 JSON and YAML are read here and nowhere else, since both can be written to bring a reader down: a
 hundred thousand brackets, an alias to itself, ten lines of aliases that stand for a billion values.
@@ -34,12 +34,12 @@ class Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def read_bounded(path: Path, most: int) -> bytes:
-    """The content of a file that has no business to be larger than `most` bytes."""
+def read_bounded(path: Path, most: int = LARGEST_JSON) -> bytes:
+    """The content of a file; an error if it is larger than `most` bytes."""
     with open(path, "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise BothendsError(f"{path}: more than {most:,} bytes, which cannot be right")
+        raise BothendsError(f"{path}: more than {most:,} bytes; expected a small text file")
     return content
 
 

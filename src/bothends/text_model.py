@@ -10,14 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from bothends.errors import BothendsError, UsageError
+from bothends.model.directory import Description
 from bothends.model.lengths import LengthStatistics
 from bothends.search.beam import Hypothesis
 from bothends.search.generator import Generator
 from bothends.search.scoring import ForcedScore
-from bothends.streaming import Work
+from bothends.streaming import WindowTasks
 from bothends.text.clauses import cut_at_clauses
 from bothends.text.repeats import remove_repeated_words
 from bothends.text.sentences import Span, split_sentences
@@ -36,7 +38,7 @@ class TextModel:
 
     generator: Generator
     vocabularies: Vocabularies
-    #: what each batch runs in, e.g. with a number of threads that is PyTorch's for its duration
+    #: each batch runs inside this context, e.g. with a number of PyTorch threads
     context: Callable[[], AbstractContextManager[None]] = nullcontext
     #: of the text that the model learned from, if they are known
     lengths: LengthStatistics | None = None
@@ -137,7 +139,7 @@ class Translating:
     source_language: str | None = None
     target_language: str | None = None
 
-    def prepare(self, window: Sequence[str]) -> Work[Tokens]:
+    def prepare(self, window: Sequence[str]) -> WindowTasks[Tokens]:
         parts = [self._sentences(line) for line in window]
         texts = [text for sentences in parts for text in sentences]
         encoded = iter(self.model.vocabularies.source.encode(texts, self.threads))
@@ -153,7 +155,7 @@ class Translating:
         ]
         limit = self.model.longest_source(self.options)
         sizes = [min(len(source), limit) + 1 for source in numbers]
-        return Work(list(numbers), sizes, tasks_of_line)
+        return WindowTasks(list(numbers), sizes, tasks_of_line)
 
     def run(self, tasks: Sequence[Tokens]) -> list[Translation]:
         return self.model.translate(tasks, self.options)
@@ -250,7 +252,7 @@ class Scoring:
     max_length: int
     threads: int = 1
 
-    def prepare(self, window: Sequence[NumberedPair]) -> Work[EncodedPair]:
+    def prepare(self, window: Sequence[NumberedPair]) -> WindowTasks[EncodedPair]:
         vocabularies, size = self.model.vocabularies, self.model.vocabularies.target.size
         sources = vocabularies.source.encode([pair.source for pair in window], self.threads)
         texts = [pair.target if isinstance(pair.target, str) else "" for pair in window]
@@ -268,7 +270,7 @@ class Scoring:
                 raise UsageError(f"pair {pair.number}: a token is outside the vocabulary's {size}")
             tasks.append(EncodedPair(source, target))
         sizes = [max(len(task.source), len(task.target)) + 1 for task in tasks]
-        return Work(tasks, sizes, [[number] for number in range(len(tasks))])
+        return WindowTasks(tasks, sizes, [[number] for number in range(len(tasks))])
 
     def run(self, tasks: Sequence[EncodedPair]) -> list[ForcedScore]:
         return self.model.score(tasks)
@@ -288,3 +290,19 @@ def _enough_memory(sentences: Sequence[Sequence[int]], options: str) -> Iterator
         raise BothendsError(
             f"not enough memory for a batch of {tokens:,} tokens; lower {options}"
         ) from None
+
+
+def load_vocabularies(directory: Path, description: Description) -> Vocabularies:
+    """The vocabularies of a model; an error if they have other sizes than its network."""
+    model = description.model
+    vocabularies = Vocabularies.load(directory, model.special)
+    for side, vocabulary, words in (
+        ("source", vocabularies.source, model.vocabulary_size),
+        ("target", vocabularies.target, model.target_size),
+    ):
+        if vocabulary.size != words:
+            raise BothendsError(
+                f"{vocabulary.path}: {vocabulary.size} entries, but the model has {words} "
+                f"{side} words: it is the vocabulary of another model"
+            )
+    return vocabularies

@@ -138,7 +138,7 @@ def choose_outputs(inputs: Sequence[Path], outputs: Sequence[Path]) -> list[Path
 def format_by_name(inputs: Sequence[Path]) -> DocumentFormat | None:
     """The format that the names of the files tell: `page.md` is Markdown. None if they are lines.
 
-    Files of several formats are an error: which one is meant, nobody can guess.
+    Files of several formats are an error, because the output has only one.
     """
     if not inputs:
         return None
@@ -148,8 +148,8 @@ def format_by_name(inputs: Sequence[Path]) -> DocumentFormat | None:
     if len(formats) > 1:
         names = ", ".join(str(path) for path in inputs[:4])
         raise UsageError(
-            f"{names}: files of several formats ({', '.join(formats)}); translate each kind by "
-            "itself, or name one with --format"
+            f"{names}: files of several formats ({', '.join(formats)}); translate each format "
+            "separately, or name one with --format"
         )
     return next((found for found in formats if found != "lines"), None)
 
@@ -170,7 +170,7 @@ def expand_globs(paths: Sequence[Path]) -> list[Path]:
 
 
 class Watch:
-    """Warns of lines that need a look, and counts them."""
+    """Warns about lines that were cut or look wrong, and counts them."""
 
     def __init__(
         self, reader: LineReader, options: TranslationOptions, *, strict: bool, language: str | None

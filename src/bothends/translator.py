@@ -3,13 +3,13 @@
     with Translator.load() as translator:
         print(translator.translate("Where is the station?").text)
 
-What a line is translated to depends on the line, the model and the options, and but for rounding on
-nothing else: not on the other lines, nor on the number of threads.
+The translation of a line depends on the line, the model and the options. Except for rounding, it
+does not depend on other lines or on the number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision, default_engine, load_engine
-from bothends.errors import BothendsError, UsageError
+from bothends.errors import UsageError
 from bothends.filling import Filler, Filling, FillOptions, find_alternatives
 from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
@@ -29,8 +29,9 @@ from bothends.search.generator import Generator
 from bothends.search.options import check_whole_number
 from bothends.search.scoring import ForcedScore
 from bothends.streaming import Workers, split_into_windows
+from bothends.text.arguments import STREAM, TEXTS, check_lines
 from bothends.text.vocabulary import Vocabularies
-from bothends.text_model import NumberedPair, Scoring, TextModel, Translating
+from bothends.text_model import NumberedPair, Scoring, TextModel, Translating, load_vocabularies
 from bothends.translation import (
     BATCH_TOKENS,
     EMPTY,
@@ -100,8 +101,8 @@ class Translator:
             directory: A model directory, or the name of a bundled model; the default model if None.
             precision: Insist that the model was exported with this precision.
             threads: Cores to use; by default all that the process may use.
-            engine: `"native"` runs int8 models and is the default for them where it is built,
-                `"onnx"` every exported model. `"torch"` needs PyTorch and the model's weights.
+            engine: `"native"` runs int8 models, and is their default if it is built; `"onnx"` runs
+                every exported model; `"torch"` needs PyTorch and the model's weights.
             device: Where the torch engine computes, such as `"cuda"`; the CPU by default.
 
         Raises:
@@ -109,16 +110,7 @@ class Translator:
         """
         directory = find_model(directory)
         description = read_description(directory)
-        vocabularies = Vocabularies.load(directory, description.model.special)
-        for side, vocabulary, words in (
-            ("source", vocabularies.source, description.model.vocabulary_size),
-            ("target", vocabularies.target, description.model.target_size),
-        ):
-            if vocabulary.size != words:
-                raise BothendsError(
-                    f"{vocabulary.path}: {vocabulary.size} entries, but the model has {words} "
-                    f"{side} words: it is the vocabulary of another model"
-                )
+        vocabularies = load_vocabularies(directory, description)
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be at least 1, but is {threads}")
         engine = engine or default_engine(directory, precision, description)
@@ -169,7 +161,7 @@ class Translator:
             **changes: Fields of `TranslationOptions`, e.g. `beam=1`, that differ from `options`.
 
         Returns:
-            One `Translation` for one text, or else a list with one for each, in order.
+            One `Translation` for one text; a list of them, in order, for several.
         """
         job = self._translating(options, changes)
         if draft is not None:
@@ -177,7 +169,7 @@ class Translator:
         if isinstance(text, str):
             (translation,) = self._workers.stream([[text]], job, job.options.batch_tokens)
             return translation
-        lines = list(_check_lines(_TEXTS, text))
+        lines = list(check_lines(TEXTS, text))
         windows = [lines] if lines else []
         return list(self._workers.stream(windows, job, job.options.batch_tokens))
 
@@ -206,16 +198,16 @@ class Translator:
     ) -> Stream[Translation, None, None]:
         """Translate lines as they come, in memory that does not grow with their number.
 
-        Reads ahead: at first a few dozen lines, later up to some thousand. Where the input may make
-        the translator wait, let it yield `None` first: all lines read by then are translated and
-        yielded before the next line is asked for. Who stops early should close the generator.
+        Reads ahead: at first a few dozen lines, later some thousand. If the input may block, let it
+        yield `None` first: all lines read by then are translated and yielded before the next line
+        is read. Close the generator if you stop early.
 
-        `advance` is called with a number of lines whenever a batch of them is done, by the thread
-        that did it: results come in the order of the lines and so in bursts, a progress bar need
-        not.
+        `advance` is called with the number of lines of each finished batch, by the thread that
+        translated it. Results come in the order of the lines and so in bursts; a progress bar can
+        be smoother.
         """
         job = self._translating(options, changes)
-        windows = split_into_windows(_check_lines(_STREAM, lines, pauses=True), weigh=len)
+        windows = split_into_windows(check_lines(STREAM, lines, pauses=True), weigh=len)
         return self._workers.stream(windows, job, job.options.batch_tokens, advance)
 
     def submit(
@@ -255,12 +247,12 @@ class Translator:
         options: TranslationOptions | None = None,
         **changes: Unpack[OptionFields],
     ) -> Translation | list[Translation]:
-        """As `translate`, without blocking the event loop meanwhile."""
+        """As `translate`, without blocking the event loop."""
         import asyncio
 
         if isinstance(text, str):
             return await asyncio.wrap_future(self.submit(text, options, **changes))
-        lines = list(_check_lines(_TEXTS, text))
+        lines = list(check_lines(TEXTS, text))
         return await asyncio.to_thread(lambda: self.translate(lines, options, **changes))
 
     def score(
@@ -332,10 +324,10 @@ class Translator:
             return find_alternatives(self._filler, source, translation, span, fill_options)
 
     def close(self) -> None:
-        """End the worker threads. What is submitted and has not begun is cancelled.
+        """End the worker threads. Submitted texts that have not begun are cancelled.
 
-        A translator can also be used in a `with` block, which closes it. One that is never closed
-        ends with its last reference.
+        A `with` block closes its translator. Without either, the threads end with the last
+        reference to the translator.
         """
         self._workers.close()
 
@@ -379,7 +371,7 @@ class Translator:
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How models are loaded where a command or a job loads several. See `Translator.load`."""
+    """How a command or a job loads its models. See `Translator.load`."""
 
     engine: EngineName | None = None
     precision: Precision | None = None
@@ -394,26 +386,3 @@ class LoadOptions:
             threads=self.threads,
             device=self.device,
         )
-
-
-#: What the methods take, for errors.
-_TEXTS = "a text (str) or an iterable of texts"
-_STREAM = "an iterable of texts (str), such as [text]"
-
-
-def _check_lines(takes: str, lines: Iterable[Any], *, pauses: bool = False) -> Iterator[Any]:
-    """The lines of an iterable, or a TypeError that says what is taken."""
-    # A mapping or a set has no order that results could be in.
-    if isinstance(lines, str | bytes | bytearray | Mapping | Set) or not isinstance(
-        lines, Iterable
-    ):
-        raise TypeError(f"expected {takes}, not {type(lines).__name__}")
-    return _checked(takes, lines, pauses)
-
-
-def _checked(takes: str, lines: Iterable[Any], pauses: bool) -> Iterator[Any]:
-    for number, line in enumerate(lines):
-        if not isinstance(line, str) and not (pauses and line is None):
-            kind = type(line).__name__
-            raise TypeError(f"expected {takes}, but number {number + 1} of them is {kind}")
-        yield line

@@ -35,14 +35,14 @@ def bench(
     beam: Annotated[str, typer.Option(help="Hypotheses kept; 1 is greedy.")] = "1,4",
     threads: Annotated[
         str,
-        typer.Option(help="Cores of a system, or auto: one for a single sentence, else all."),
+        typer.Option(help="Cores per system, or auto: one for a single sentence, all for a batch."),
     ] = "auto",
     precision: Annotated[
-        str, typer.Option(help="Of synthetic models and of peers; a model has its own.")
+        str, typer.Option(help="Precision of synthetic models and peers; a model has its own.")
     ] = "int8",
     engine: Annotated[
         str | None,
-        typer.Option(help="native, onnx or native,onnx; else native for int8 if it is built."),
+        typer.Option(help="native, onnx or native,onnx. Default: native for int8, if it is built."),
     ] = None,
     source_length: Annotated[
         int, typer.Option(min=2, help="Tokens of a synthetic source, its end included.")
@@ -54,16 +54,20 @@ def bench(
         Path | None, typer.Option(metavar="FILE", help="Text for the models to translate.")
     ] = None,
     reference: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its translations, for BLEU.")
+        Path | None, typer.Option(metavar="FILE", help="Reference translations, for BLEU.")
     ] = None,
     sentences: Annotated[
         int | None,
-        typer.Option(min=1, help="Sentences in a turn; else 4 synthetic ones, 64 of a text."),
+        typer.Option(min=1, help="Sentences per turn. Default: 4 synthetic ones, 64 of a text."),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Rounds: each system's turns.")] = 5,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="Rounds; every system takes one turn in each.")
+    ] = 5,
     peers: Annotated[
         str | None,
-        typer.Option(help="ctranslate2, transformers, or none; else ctranslate2 if installed."),
+        typer.Option(
+            help="ctranslate2, transformers, or none. Default: ctranslate2, if installed."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights, sources and turns.")] = 0,
     json_: JsonFileOption = None,

@@ -52,7 +52,7 @@ def convert(
         typer.Option(metavar="TOKEN", help="Token that a CTranslate2 model's target begins with."),
     ] = None,
 ) -> None:
-    """Convert a model of another library, or one of ours to it."""
+    """Convert models from other libraries, or to them."""
     from bothends.convert.options import ConvertOptions
     from bothends.errors import BothendsError
     from bothends.files import is_new

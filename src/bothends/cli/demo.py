@@ -8,9 +8,7 @@ import typer
 
 
 def demo(
-    rounds: Annotated[
-        int, typer.Option(min=1, help="Times that each sentence is translated for the clock.")
-    ] = 20,
+    rounds: Annotated[int, typer.Option(min=1, help="Timed translations of each sentence.")] = 20,
 ) -> None:
     """See how the bundled models write, and how fast.
 

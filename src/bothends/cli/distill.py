@@ -36,7 +36,9 @@ def distill(
     ] = None,
     teacher_command: Annotated[
         str | None,
-        typer.Option(metavar="CMD", help="Or a program: it writes a line for each it reads."),
+        typer.Option(
+            metavar="CMD", help="A program as the teacher: it writes a line for each line it reads."
+        ),
     ] = None,
     teacher_version: Annotated[
         str | None,
@@ -49,38 +51,44 @@ def distill(
     length_penalty: LengthPenaltyOption = DEFAULTS.length_penalty,
     max_source_length: MaxSourceLengthOption = DEFAULTS.max_source_length,
     processes: Annotated[
-        int | None, typer.Option(min=1, help="Processes that share the work; else one per core.")
+        int | None,
+        typer.Option(min=1, help="Processes that share the work. Default: one per core."),
     ] = None,
     workers: WorkersOption = None,
     shard: Annotated[
         str | None,
-        typer.Option(metavar="I/N", help="Only the I-th of N parts, for one of N machines."),
+        typer.Option(metavar="I/N", help="Do only part I of N, for one of N machines."),
     ] = None,
     merge: Annotated[
-        bool, typer.Option("--merge", help="Translate nothing: merge, or say what is missing.")
+        bool,
+        typer.Option(
+            "--merge", help="Translate nothing; merge the shards, or list the missing ones."
+        ),
     ] = False,
     drop_empty: Annotated[
         bool, typer.Option("--drop-empty", help="Drop pairs with an empty side.")
     ] = False,
     max_ratio: Annotated[
         float | None,
-        typer.Option(help="Drop pairs with more target tokens for a source token, e.g. 3."),
+        typer.Option(help="Drop pairs with more target tokens per source token, e.g. 3."),
     ] = None,
     drop_repetitions: Annotated[
         bool,
-        typer.Option("--drop-repetitions", help="Drop targets that repeat words, unlike sources."),
+        typer.Option(
+            "--drop-repetitions", help="Drop targets that repeat words when their sources do not."
+        ),
     ] = False,
     min_score: Annotated[
         float | None,
-        typer.Option(help="Drop targets with a lower log probability per token, e.g. -1.5."),
+        typer.Option(help="Drop targets below this log probability per token, e.g. -1.5."),
     ] = None,
     shard_lines: Annotated[
-        int, typer.Option(min=1, help="Lines that are translated and saved together.")
+        int, typer.Option(min=1, help="Lines per shard: translated and saved together.")
     ] = 2000,
     on_crash: OnCrashOption = "error",
     engine: EngineOption = "onnx",
 ) -> None:
-    """Have a teacher write the corpus that students learn from.
+    """Let a teacher translate the corpus that students learn from.
 
     Run the same command again to resume. Then: bothends prepare --source DIR/train.source --target
     DIR/train.target --vocabulary TEACHER.

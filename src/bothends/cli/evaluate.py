@@ -28,7 +28,7 @@ from bothends.cli.outputs import check_writable, write_json
 
 def evaluate(
     reference: Annotated[
-        Path, typer.Option(metavar="FILE", help="The right translations, one per line.")
+        Path, typer.Option(metavar="FILE", help="Reference translations, line by line.")
     ],
     model: Annotated[
         list[Path] | None,
@@ -47,7 +47,7 @@ def evaluate(
     command_restart: CommandRestartOption = False,
     hypothesis: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE...", help="Translations that exist already; after the models."),
+        typer.Option(metavar="FILE...", help="Existing translations; listed after the models."),
     ] = None,
     metrics: Annotated[
         str,
@@ -88,7 +88,7 @@ def evaluate(
 ) -> None:
     """Score one or several systems, and compare them.
 
-    Metrics have signatures and intervals; differences are of a paired bootstrap.
+    Scores have signatures and intervals; differences come from a paired bootstrap.
     """
     from bothends.evaluation.report import draw_evaluation, legend, tables
     from bothends.evaluation.systems import EvaluationPlan, evaluate_files

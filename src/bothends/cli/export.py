@@ -11,10 +11,11 @@ import typer
 def export(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Model directory.")],
     precision: Annotated[
-        Literal["float32", "int8"], typer.Option(help="Of the weights and their products.")
+        Literal["float32", "int8"],
+        typer.Option(help="Precision of the weights and their products."),
     ] = "int8",
     output: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Directory to write; else DIR itself.")
+        Path | None, typer.Option(metavar="DIR", help="Directory to write. Default: DIR itself.")
     ] = None,
     sample: Annotated[
         Path | None,
@@ -28,7 +29,7 @@ def export(
         bool, typer.Option(help="Compare int8 with float32; random sentences if no sample.")
     ] = True,
 ) -> None:
-    """Write the graphs that translate without PyTorch.
+    """Export a model to graphs that need no PyTorch.
 
     They are encoder.onnx and decoder.onnx, in float32 or int8.
     """
@@ -37,7 +38,9 @@ def export(
     if reference is not None and sample is None:
         raise UsageError("--reference belongs to --sample, which is missing")
     if sample is not None and not (check and precision == "int8"):
-        raise UsageError("--sample is for the check of int8, which is left out here")
+        raise UsageError(
+            "--sample is for the check of int8, which --no-check and float32 leave out"
+        )
     try:
         import onnx  # noqa: F401
         import safetensors  # noqa: F401

@@ -55,35 +55,33 @@ def translate(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where translations go; again for each FILE, or a directory for all.",
+            help="Output file; one for all inputs, one for each, or a directory.",
         ),
     ] = None,
     format_: Annotated[
         Literal["lines", "text", "markdown", "html", "srt"] | None,
         typer.Option(
             "--format",
-            help="By default as the file name says (.txt, .md, .html, .srt), or else lines, split "
-            "where they hold several sentences; lines: one sentence each, as it is.",
+            help="Format of the input. Default: by file name (.txt, .md, .html, .srt), else lines, "
+            "which are split into sentences; with `lines`, a line is one sentence.",
         ),
     ] = None,
     beam: BeamOption = DEFAULTS.beam,
     length_penalty: LengthPenaltyOption = DEFAULTS.length_penalty,
-    n_best: Annotated[
-        int, typer.Option(min=1, help="Translations of each line.")
-    ] = DEFAULTS.n_best,
+    n_best: Annotated[int, typer.Option(min=1, help="Translations per line.")] = DEFAULTS.n_best,
     min_length: Annotated[
         int, typer.Option(min=0, help="Fewest tokens of a translation.")
     ] = DEFAULTS.min_length,
     max_length: Annotated[
         int | None,
-        typer.Option(min=1, help="Most tokens of a translation; else 2 x the line's + 20."),
+        typer.Option(min=1, help="Most tokens of a translation. Default: 2 x the line's + 20."),
     ] = DEFAULTS.max_length,
     max_source_length: MaxSourceLengthOption = DEFAULTS.max_source_length,
     deduplicate: DeduplicateOption = DEFAULTS.deduplicate,
     scores: Annotated[bool, typer.Option("--scores", help="Print SCORE<TAB>TEXT.")] = False,
     json_: JsonOption = False,
     batch_tokens: Annotated[
-        int, typer.Option(min=1, help="Source tokens of a batch, padding included.")
+        int, typer.Option(min=1, help="Source tokens per batch, padding included.")
     ] = DEFAULTS.batch_tokens,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
@@ -125,8 +123,8 @@ def translate(
         others = (n_best > 1, min_length, max_length, deduplicate, scores, json_, strict, threads)
         if any(others) or precision or device or invalid != "error":
             raise UsageError(
-                "of the options for translations, a job takes --beam, --length-penalty, "
-                "--max-source-length, --engine and --format lines alone"
+                "a job (--workers, --shard) takes only these options: --beam, --length-penalty, "
+                "--max-source-length, --engine and --format lines"
             )
         search = SearchSettings(beam, length_penalty, max_source_length)
         teacher = job_teacher(model, engine, search, format_)

@@ -1,4 +1,4 @@
-"""`bothends verify`: is everything as it was written?"""
+"""`bothends verify`: compare files with their digests."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ def verify(
         ),
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Take the files of a model as they are for right.")
+        bool,
+        typer.Option("--record", help="Record the digests of a model's files as they are now."),
     ] = False,
 ) -> None:
-    """Compare every file with the digest that was written with it.
+    """Compare every file with its recorded digest.
 
-    What differs is listed, and the exit status is 1.
+    Files that differ are listed, and the exit status is 1.
     """
     from bothends.errors import BothendsError, UsageError
     from bothends.model.bundled import bundled_models, find_model
@@ -30,7 +31,7 @@ def verify(
 
     if record:
         if not directories:
-            raise UsageError("--record needs the directories of models")
+            raise UsageError("--record: name the model directories")
         for directory in directories:
             typer.echo(f"{directory}: {record_model(directory)} files recorded")
         return
@@ -48,4 +49,4 @@ def verify(
                 typer.echo(f"  {problem}")
             problems += len(found.problems)
     if problems:
-        raise BothendsError(f"{problems} {'file is' if problems == 1 else 'files are'} not right")
+        raise BothendsError(f"{problems} {'problem' if problems == 1 else 'problems'} found")

@@ -1,4 +1,4 @@
-"""What a user hands over: which kind of model it is, and who converts it."""
+"""Which kind of model a directory or package holds, and which converter reads it."""
 
 from __future__ import annotations
 

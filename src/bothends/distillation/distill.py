@@ -1,4 +1,4 @@
-"""From a teacher and source text to a distilled corpus: look what is there, do the rest, merge."""
+"""A teacher and source text to a distilled corpus: translate the missing shards, and merge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bothends.jobs.pool import ATTEMPTS, Pool, pool_of
 
 @dataclass(frozen=True)
 class Distillation:
-    """Everything that is asked of `distill`."""
+    """The settings of `distill`."""
 
     teacher: Teacher
     sources: tuple[Path, ...]
@@ -31,7 +31,7 @@ class Distillation:
     merge_only: bool = False
     shard_lines: int = SHARD_LINES
     on_crash: OnCrash = "error"
-    #: who does the work; else `processes` of this machine
+    #: the workers; by default `processes` on this machine
     pool: Pool | None = None
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class Distillation:
         if self.processes < 1:
             raise UsageError(f"processes must be at least 1, but are {self.processes}")
         if self.filters.min_score is not None and not self.teacher.has_scores:
-            raise UsageError("--min-score needs log probabilities, which a program does not tell")
+            raise UsageError("--min-score needs log probabilities, which a program does not give")
 
 
 def distill(options: Distillation) -> Manifest | None:

@@ -1,4 +1,4 @@
-"""What decides a distilled corpus: teacher, settings, source text. And nothing else.
+"""All that a distilled corpus depends on: teacher, settings, source text.
 
 Every shard carries this description of the job it belongs to, so that work of another teacher,
 another beam or another text is never merged with it. Paths are no part of it: machines that share

@@ -24,7 +24,7 @@ FORMAT_VERSION = 1
 
 
 class Header(Strict):
-    """What the first line of a shard says."""
+    """The first line of a shard."""
 
     format_version: int = FORMAT_VERSION
     number: int
@@ -37,12 +37,12 @@ class Header(Strict):
 
 @dataclass(frozen=True)
 class Record:
-    """The translation of one source line, and what filters ask of it."""
+    """The translation of one source line, and what filters need to know."""
 
     text: str
-    #: of the tokens and the end symbol; None if the teacher does not tell
+    #: of the tokens and the end symbol; None if the teacher gives none
     logprob: float | None
-    #: length of the text; in characters if the teacher does not tell its tokens
+    #: length of the text in tokens; in characters if the teacher gives no tokens
     tokens: int
     source_tokens: int
     #: False: cut at the length limit

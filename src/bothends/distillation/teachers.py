@@ -1,4 +1,4 @@
-"""Who translates the source text: a model of ours, or any program that reads and writes lines."""
+"""Teachers: a model of ours, or any program that reads and writes lines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Teacher(Protocol):
         ...
 
     def provenance(self) -> Mapping[str, Any]:
-        """What a reader of the manifest may want to know besides."""
+        """More facts for readers of the manifest."""
         ...
 
     def packages(self) -> Sequence[str]:
@@ -102,7 +102,7 @@ class ModelTeacher:
         network = (WEIGHTS,) if self.engine == "torch" else (ENCODER, DECODER)
         for name in (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *network):
             path = self.directory / name
-            if path.is_file():  # what is missing is said by `start`
+            if path.is_file():  # `start` reports missing files
                 digest.update(name.encode())
                 with open(path, "rb") as file:
                     while chunk := file.read(1 << 20):
@@ -140,7 +140,7 @@ class CommandTeacher:
     """
 
     program: ProgramOptions
-    #: whatever tells its translations from those of another version
+    #: must change when its translations change
     version: str | None = None
     has_scores: bool = False
 

@@ -17,7 +17,7 @@ from bothends.documents.pieces import Close, Flow, New, Open, Piece, Text
 from bothends.documents.placement import UnplaceableError
 from bothends.documents.sentence_units import (
     Item,
-    Request,
+    SentenceRequest,
     Thing,
     has_words,
     is_words,
@@ -35,8 +35,8 @@ class _Sentence:
 
     items: list[Item]
     #: with glossary terms masked, if there are any; and with all terms as text
-    masked: Request | None = None
-    plain: Request | None = None
+    masked: SentenceRequest | None = None
+    plain: SentenceRequest | None = None
     #: its translation, once known
     pieces: list[Piece] | None = None
     targets: list[tuple[str, str]] = field(default_factory=list)
@@ -123,13 +123,13 @@ class FlowTranslator:
             ]
             if not has_words(items):
                 continue
-            sentence.plain = Request(without_terms(items), style)
+            sentence.plain = SentenceRequest(without_terms(items), style)
             if sentence.targets and self._options.translate_with is not None:
                 targets = tuple(target for _, target in sentence.targets)
                 if sentence.plain.possible:
                     constrained.setdefault(sentence.plain.text, targets)
             elif sentence.targets:
-                sentence.masked = Request(items, style)
+                sentence.masked = SentenceRequest(items, style)
             for request in (sentence.plain, sentence.masked):
                 if request is not None and request.possible:
                     texts += [request.text, *request.hints()]
@@ -159,7 +159,7 @@ class FlowTranslator:
         self._count_terms(sentence, missing)
         self._report.unplaced_tags += guessed
 
-    def _answer(self, request: Request) -> tuple[list[Piece], int] | None:
+    def _answer(self, request: SentenceRequest) -> tuple[list[Piece], int] | None:
         if not request.possible:
             return None
         answer = self._known.get(request.text, "")

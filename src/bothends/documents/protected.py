@@ -84,9 +84,7 @@ def check_kinds(kinds: Collection[str]) -> frozenset[str]:
     """These kinds, if there are such."""
     for kind in kinds:
         if kind not in KINDS:
-            raise UsageError(
-                f"no kind of protected span is called {kind!r}: {nearest(kind, KINDS)}"
-            )
+            raise UsageError(f"unknown kind of protected span {kind!r}; {nearest(kind, KINDS)}")
     return frozenset(kinds)
 
 

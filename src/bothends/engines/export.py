@@ -38,8 +38,8 @@ from bothends.order import GenerationOrder
 def export_model(directory: Path, precision: Precision, output: Path) -> None:
     """Write the graphs of the model in `directory` to `output`, which may be the same.
 
-    Another directory gets everything else that the runtime needs, too. It may be one of an earlier
-    export, but not another model's: the two would be mixed.
+    Another directory also gets everything else that the runtime needs. It may hold an earlier
+    export of this model, but not another model: the two would be mixed.
     """
     directory, output = Path(directory), Path(output)
     elsewhere = output.resolve() != directory.resolve()

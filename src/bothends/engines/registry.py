@@ -21,7 +21,7 @@ def load_engine(
     device: str | None = None,
     description: Description | None = None,
 ) -> Engine[Any]:
-    """The engine called `name` for the model in `directory`, whose description may be known.
+    """The engine called `name` for the model in `directory`; pass its description if you have it.
 
     `native` runs exported int8 models in compiled code, and `onnx` runs exported graphs, both a
     batch on one core; `precision`, if given, must be theirs. `torch` runs the weights on `device`,
@@ -54,7 +54,7 @@ def default_engine(
         return "onnx"
     try:
         metadata = compiled.read_metadata(str(directory / DECODER))
-    except ValueError:  # missing or damaged: ONNX Runtime says what is wrong
+    except ValueError:  # missing or damaged: ONNX Runtime reports it
         return "onnx"
     if metadata.get("precision") != "int8":
         return "onnx"

@@ -1,4 +1,4 @@
-"""From files and models to an evaluation: who translates what, and what exists already."""
+"""From files, models and programs to an evaluation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bothends.translator import LoadOptions, Translator
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """Everything that is asked of an evaluation."""
+    """The settings of an evaluation."""
 
     reference: Path
     #: names of metrics, see `choose_metrics`
@@ -64,7 +64,7 @@ class EvaluationPlan:
 def evaluate_files(plan: EvaluationPlan) -> Evaluation:
     """Translate with all models, read what exists already, and score all of it."""
     reference = plan.reference
-    # Names that are unknown and packages that are missing are told before the work.
+    # Complain about unknown names and missing packages before the work.
     metrics = choose_metrics(plan.metrics, plan.tokenizer or default_tokenizer(plan.models))
     references = read_lines(reference, plan.invalid, "a translation for each line")
     finished = [

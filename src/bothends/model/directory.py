@@ -33,13 +33,7 @@ from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
 from bothends.model.lengths import LengthStatistics
 from bothends.order import GenerationOrder
-from bothends.records import (
-    LARGEST_JSON,
-    Strict,
-    first_problem,
-    parse_versioned,
-    read_bounded,
-)
+from bothends.records import Strict, first_problem, parse_versioned, read_bounded
 from bothends.text.foreign import FOREIGN_FILES
 from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 
@@ -55,7 +49,7 @@ FILES = (CONFIG, *VOCABULARIES, WEIGHTS, ENCODER, DECODER)
 
 
 class Description(Strict):
-    """What `config.json` says of a model."""
+    """The content of a model's `config.json`."""
 
     format_version: int = FORMAT_VERSION
     order: GenerationOrder = GenerationOrder()
@@ -99,7 +93,7 @@ def read_description(directory: Path) -> Description:
     if not path.is_file():
         raise BothendsError(f"{directory}: not a model directory, {CONFIG} is missing")
     try:
-        text = read_bounded(path, LARGEST_JSON)
+        text = read_bounded(path)
         content = parse_versioned(text, path, FORMAT_VERSION)
     except OSError as error:
         raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None

@@ -18,24 +18,29 @@ State = TypeVar("State")
 
 @dataclass(frozen=True)
 class ForcedScore:
-    """The logprob of one target, token by token."""
+    """The logprob of one target, token by token.
 
-    token_logprobs: list[float]  # text order
+    Attributes:
+        token_logprobs: Logprob of each token, in text order.
+        end_logprob: Logprob of the end symbol.
+    """
+
+    token_logprobs: list[float]
     end_logprob: float
 
     @property
     def logprob(self) -> float:
-        """Of the whole target and its end symbol."""
+        """Logprob of the whole target and its end symbol."""
         return sum(self.token_logprobs) + self.end_logprob
 
     @property
     def length(self) -> int:
-        """Tokens of text; the end symbol is not counted."""
+        """Number of tokens; the end symbol is not counted."""
         return len(self.token_logprobs)
 
     @property
     def perplexity(self) -> float:
-        """Per symbol, the end symbol included: an empty target has one too."""
+        """Perplexity per symbol, the end symbol included."""
         return corpus_perplexity([self])
 
 
@@ -71,6 +76,6 @@ def corpus_perplexity(scores: Iterable[ForcedScore]) -> float:
         logprob += score.logprob
         symbols += score.length + 1
     if not symbols:
-        raise UsageError("the perplexity of no targets at all is undefined; score at least one")
+        raise UsageError("no targets to compute a perplexity from; score at least one")
     with np.errstate(over="ignore"):  # a hopeless model: infinity says so
         return float(np.exp(-logprob / symbols))

@@ -67,7 +67,7 @@ class LineReader:
                         count += line is not None
             except _EndlessLineError:
                 raise BothendsError(
-                    f"{self.where(count)}: longer than {MAX_LINE:,} bytes, which is no line of "
+                    f"{self.where(count)}: longer than {MAX_LINE:,} bytes, hardly a line of "
                     "text; break it into lines"
                 ) from None
             except UNREADABLE as error:
@@ -139,7 +139,7 @@ def open_file(path: Path) -> io.BufferedReader:
 
 
 def unreadable(name: str, error: Exception) -> BothendsError:
-    """One of `UNREADABLE` as a line for the user."""
+    """An error of reading a file, as one line for the user."""
     if isinstance(error, FileNotFoundError):
         return BothendsError(f"{name}: no such file")
     if isinstance(error, (EOFError, zlib.error, gzip.BadGzipFile)):

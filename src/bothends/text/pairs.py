@@ -91,7 +91,7 @@ Reason = Literal["empty", "too_long", "ratio", "duplicate"]
 
 
 class FilterReport(Strict):
-    """What became of the pairs of a split."""
+    """How many pairs of a split were read, kept and dropped."""
 
     read: int
     kept: int
@@ -101,7 +101,7 @@ class FilterReport(Strict):
 
 @dataclass(frozen=True)
 class Filters:
-    """Which pairs are left out. Pairs with an empty side always are. Zero is no limit."""
+    """Which pairs are dropped. Pairs with an empty side always are. Zero means no limit."""
 
     #: tokens of either side
     max_length: int = 256
@@ -112,9 +112,13 @@ class Filters:
 
     def __post_init__(self) -> None:
         if self.max_length < 0:
-            raise UsageError(f"maximum length {self.max_length}: expected tokens, or 0 for none")
+            raise UsageError(
+                f"maximum length {self.max_length}: expected a number of tokens, or 0 for no limit"
+            )
         if self.max_ratio != 0 and not self.max_ratio >= 1:
-            raise UsageError(f"maximum ratio {self.max_ratio:g}: expected 1 or more, or 0 for none")
+            raise UsageError(
+                f"maximum ratio {self.max_ratio:g}: expected at least 1, or 0 for no limit"
+            )
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

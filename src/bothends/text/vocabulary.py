@@ -65,7 +65,7 @@ class SpecialTokens(Strict):
 
 
 class TextVocabulary(Protocol):
-    """What everybody asks of a vocabulary, whichever library cuts the text."""
+    """A vocabulary, whichever library tokenises the text."""
 
     def __hash__(self) -> int: ...
 
@@ -293,7 +293,7 @@ class VocabularyOptions:
     """How a vocabulary is trained."""
 
     size: int = 32000
-    #: an error if the text has not enough to fill `size`, instead of a smaller vocabulary
+    #: if the text cannot fill `size`: an error instead of a smaller vocabulary
     exact: bool = True
     #: share of the text's characters that get an entry of their own
     character_coverage: float = 0.99999
@@ -306,9 +306,11 @@ class VocabularyOptions:
 
     def __post_init__(self) -> None:
         if self.size < 5:
-            raise UsageError(f"vocabulary size {self.size}: four entries are special, use more")
+            raise UsageError(
+                f"vocabulary size {self.size}: too small, four entries are special tokens"
+            )
         if self.size >= 1 << 31:  # SentencePiece counts in 32 bits
-            raise UsageError(f"vocabulary size {self.size}: use fewer entries")
+            raise UsageError(f"vocabulary size {self.size}: too large")
         if not 0.9 <= self.character_coverage <= 1.0:
             raise UsageError(f"character coverage {self.character_coverage:g}: expected 0.9 to 1")
         if self.normalisation not in get_args(Normalisation):
@@ -365,7 +367,7 @@ def _pieces_of_lines(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _explain(error: str, options: VocabularyOptions) -> str:
-    """SentencePiece's internal error in the words of a user."""
+    """SentencePiece's internal error as a message for users."""
     if largest := re.search(r"Vocabulary size too high .* value <= (\d+)", error):
         return (
             f"vocabulary size {options.size} is too large for this text, which has material for "

@@ -30,7 +30,7 @@ BLOCK = 128
 WINDOW = 1 << 17
 
 
-class TokenPairs(Protocol):
+class AlignedPairs(Protocol):
     """Aligned token sequences in text order, without special tokens, as a corpus has them."""
 
     def __len__(self) -> int: ...
@@ -91,7 +91,7 @@ class Mixture:
     """
 
     def __init__(
-        self, corpora: Sequence[Callable[[], TokenPairs]], repeats: Sequence[int] | None = None
+        self, corpora: Sequence[Callable[[], AlignedPairs]], repeats: Sequence[int] | None = None
     ) -> None:
         self._corpora = corpora
         self._repeats = repeats or [1] * len(corpora)

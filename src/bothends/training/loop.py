@@ -101,7 +101,7 @@ class _Training:
         signalled = 0
         finished = self._is_over()
         if self._must_judge():  # a signal came before it could be done
-            finished = self._judge_and_save(signalled)
+            finished = self._validate_and_save(signalled)
         seconds_since_log = tokens_since_log = 0.0
         with Interruption() as interruption:
             for update in self.setup.stream.updates(progress.position):
@@ -140,7 +140,7 @@ class _Training:
                 self._log_training(update, rate, norm, tokens_since_log / seconds_since_log, due)
                 if due:
                     seconds_since_log = tokens_since_log = 0.0
-                finished = self._judge_and_save(signalled)
+                finished = self._validate_and_save(signalled)
         return self._end(signalled)
 
     def _accumulate(self, update: Update) -> float:
@@ -201,7 +201,7 @@ class _Training:
         due = _is_due(progress.update, self.recipe.validation.every) or self._is_over()
         return due and progress.validated_update < progress.update
 
-    def _judge_and_save(self, signalled: int) -> bool:
+    def _validate_and_save(self, signalled: int) -> bool:
         """Do what is due after an update; whether the run is over."""
         best = False
         if self._must_judge() and not signalled:
@@ -213,24 +213,24 @@ class _Training:
         return finished
 
     def _validate(self) -> bool:
-        """Judge the model; whether it is the best so far."""
+        """Validate the model; whether it is the best so far."""
         started = time.perf_counter()
         progress, metric = self.progress, self.recipe.validation.metric
-        judgement = self.validator.judge(self.model)
+        result = self.validator.validate(self.model)
         record: dict[str, Any] = {
             "update": progress.update,
-            "loss": judgement.loss,
-            "perplexity": judgement.perplexity,
+            "loss": result.loss,
+            "perplexity": result.perplexity,
         }
-        text = f"loss {judgement.loss:.4f}  perplexity {judgement.perplexity:.2f}"
-        if judgement.score is not None:
-            record[metric] = judgement.score.value
-            record["signature"] = judgement.score.signature
-            text += f"  {metric} {judgement.score.value:.2f}"
+        text = f"loss {result.loss:.4f}  perplexity {result.perplexity:.2f}"
+        if result.score is not None:
+            record[metric] = result.score.value
+            record["signature"] = result.score.signature
+            text += f"  {metric} {result.score.value:.2f}"
         progress.validated_update = progress.update
-        best = progress.best_value is None or judgement.value > progress.best_value
+        best = progress.best_value is None or result.value > progress.best_value
         if best:
-            progress.best_value, progress.best_update = judgement.value, progress.update
+            progress.best_value, progress.best_update = result.value, progress.update
             progress.validations_since_best = 0
         else:
             progress.validations_since_best += 1
@@ -258,8 +258,8 @@ class _Training:
         newest = self.directory.newest_update()
         if len({seen for ((seen,),) in self.processes.gather([[newest]])}) > 1:
             raise BothendsError(
-                f"{self.directory.path}: not the same directory for all processes; machines that "
-                "train together need one that they share (run=DIR)"
+                f"{self.directory.path}: not the same directory for all processes; machines "
+                "that train together need a shared one (run=DIR)"
             )
 
     def _resume(self) -> Progress:
@@ -272,7 +272,7 @@ class _Training:
         if description.provenance.get("data") != self.setup.description.provenance["data"]:
             names = ", ".join(str(corpus.path) for corpus in self.recipe.data.prepared)
             raise BothendsError(
-                f"{self.directory.path}: began with what {names} held before; "
+                f"{self.directory.path}: was begun with an earlier version of {names}; "
                 "name another directory (run=DIR) or remove this one"
             )
         self.model.load_state_dict(saved.state_dict())
@@ -299,7 +299,7 @@ class _Training:
             )
         if too_long.pairs == len(stream.pairs):
             raise BothendsError(
-                "no pair is left to train on: the corpus is empty, or batch.max_source_length and "
+                "no pairs to train on: the corpus is empty, or batch.max_source_length and "
                 "batch.max_target_length leave all of it out"
             )
 

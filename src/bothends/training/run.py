@@ -46,7 +46,7 @@ PROGRESS = "training.json"
 LOCK = ".lock"
 
 #: Settings that may change when a run goes on: they do not alter what has been computed.
-HARMLESS = (
+MAY_CHANGE = (
     "training.updates",
     "training.epochs",
     "training.minutes",
@@ -63,7 +63,7 @@ HARMLESS = (
 
 @dataclass
 class Progress:
-    """How far a run is: all that it needs to go on, but for weights and moments."""
+    """How far a run is: all that it needs to resume, except weights and moments."""
 
     update: int = 0
     position: Position = field(default_factory=Position)
@@ -242,13 +242,13 @@ def _damaged(path: Path, error: Exception) -> str:
 
 
 def differences(before: Recipe, now: Recipe) -> Iterator[tuple[str, Any, Any]]:
-    """Settings in which two recipes are not the same run: key, and both values."""
-    harmless = set(HARMLESS)
+    """Settings by which two recipes are different runs: key, and both values."""
+    may_change = set(MAY_CHANGE)
     if now.optimiser.schedule == "cosine":
-        harmless.remove("training.updates")  # the end of the run shapes the whole schedule
+        may_change.remove("training.updates")  # the end of the run shapes the whole schedule
     old, new = flatten(before.dump()), flatten(now.dump())
     for key in sorted(old.keys() | new.keys()):
-        if key not in harmless and old.get(key) != new.get(key):
+        if key not in may_change and old.get(key) != new.get(key):
             yield key, old.get(key), new.get(key)
 
 

@@ -30,7 +30,7 @@ from bothends.training.recipe import Recipe
 
 @dataclass(frozen=True)
 class Setup:
-    """What a recipe's names stand for."""
+    """The corpora, vocabularies and shapes that a recipe names."""
 
     corpora: list[PreparedCorpus]
     vocabularies: Vocabularies
@@ -139,7 +139,7 @@ def _begins_with(recipe: Recipe) -> ModelConfig | None:
 def _check_same_vocabulary(ours: Vocabularies, theirs: Vocabularies, place: Path) -> None:
     if (ours.source.model, ours.target.model) != (theirs.source.model, theirs.target.model):
         raise BothendsError(
-            f"{place}: another vocabulary than that of the first corpus; prepare the corpora with "
+            f"{place}: its vocabulary differs from the first corpus's; prepare the corpora with "
             "the same one (bothends prepare --vocabulary)"
         )
 
