@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal, get_args
 
-from bothends.documents.flows import FlowTranslator
+from bothends.documents.flows import FlowTranslator, checked_answers
 from bothends.documents.glossary import Glossary
 from bothends.documents.options import (
     DocumentOptions,
@@ -22,7 +22,7 @@ from bothends.documents.options import (
     Translate,
     TranslateWith,
 )
-from bothends.documents.plain import translate_lines, translate_plain
+from bothends.documents.plain import is_one_sentence, translate_lines, translate_plain
 from bothends.documents.protected import ALL_KINDS, check_kinds
 from bothends.documents.subtitles import translate_subtitles
 from bothends.errors import BothendsError, UsageError, nearest
@@ -75,6 +75,9 @@ def translate_document(
     if format not in FORMATS:
         raise UsageError(f"no format is called {format!r}: {nearest(format, FORMATS)}")
     options = options or DocumentOptions()
+    if format == "text" and is_one_sentence(text, options):
+        (answer,) = checked_answers([text], translate([text]))
+        return DocumentResult(answer, DocumentReport(sentences=1))
     protect = options.protect
     if protect is None:
         protect = frozenset() if format == "lines" else ALL_KINDS

@@ -102,13 +102,7 @@ class FlowTranslator:
         self._learn(new, self._translate(new))
 
     def _learn(self, texts: Sequence[str], answers: Sequence[str]) -> None:
-        if len(answers) != len(texts):
-            raise BothendsError(
-                f"the translator answered {len(answers)} of {len(texts)} sentences: expected all"
-            )
-        for text, answer in zip(texts, answers, strict=True):
-            # An object mark would be taken for something opaque.
-            self._known[text] = " ".join(answer.replace(OBJECT, "").split())
+        self._known.update(zip(texts, checked_answers(texts, answers), strict=True))
 
     def _first_questions(self, sentences: Sequence[_Sentence]) -> list[str]:
         style = self._options.placeholders
@@ -219,6 +213,16 @@ class FlowTranslator:
         before = text[: len(text) - len(text.lstrip())]
         after = text[len(text.rstrip()) :]
         return [New(before + answer + after)]
+
+
+def checked_answers(texts: Sequence[str], answers: Sequence[str]) -> list[str]:
+    """The translations of all texts, each on one line."""
+    if len(answers) != len(texts):
+        raise BothendsError(
+            f"the translator answered {len(answers)} of {len(texts)} sentences: expected all"
+        )
+    # An object mark would be taken for something opaque.
+    return [" ".join(answer.replace(OBJECT, "").split()) for answer in answers]
 
 
 def _runs(items: Sequence[Item]) -> list[str]:

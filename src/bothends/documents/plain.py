@@ -14,7 +14,7 @@ import re
 from bothends.documents.flows import FlowTranslator
 from bothends.documents.options import DocumentOptions, DocumentReport
 from bothends.documents.pieces import Flow, New, Piece, Text
-from bothends.text.sentences import holds_several
+from bothends.text.sentences import holds_several, split_sentences
 
 #: Indentation, quote marks, and the mark of a list item.
 _PREFIX = re.compile(
@@ -23,6 +23,25 @@ _PREFIX = re.compile(
 )
 #: A line shorter than this was not wrapped where the next word would not have fitted.
 _SHORTEST_WRAPPED = 40
+
+
+#: Letters with single spaces, commas, hyphens and apostrophes between them, and one mark at the end.
+_ONE_SENTENCE = re.compile(r"[^\W\d_]+(?:(?:,? |['’-])[^\W\d_]+)*[.!?]?")
+
+
+def is_one_sentence(text: str, options: DocumentOptions) -> bool:
+    """Whether a text is a sentence without anything to protect, to look up or to cut.
+
+    Most messages are. They need none of what is done for paragraphs, which takes longer than
+    anything else that a server does for them.
+    """
+    return (
+        options.glossary is None
+        and options.splitter is split_sentences
+        and _ONE_SENTENCE.fullmatch(text) is not None
+        and text[0].isalpha()
+        and (options.max_length is None or options.length(text) <= options.max_length)
+    )
 
 
 def translate_plain(text: str, translator: FlowTranslator) -> str:

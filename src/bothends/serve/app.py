@@ -16,15 +16,16 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bothends import __version__
 from bothends.errors import BothendsError
 from bothends.serve import libretranslate, v1
-from bothends.serve.front import Front
+from bothends.serve.front import Endpoint, Front
 from bothends.serve.limits import OverloadedError, TooLargeError
 from bothends.serve.metrics import CONTENT_TYPE
 from bothends.serve.models import ModelUnavailableError
-from bothends.serve.requests import KeyRequiredError, MediaTypeError
+from bothends.serve.requests import KeyRequiredError, MediaTypeError, service_of
 from bothends.serve.schemas import AlternativesRequest, LibreTranslateRequest, V1Request
 from bothends.serve.service import ServeOptions, Service, TimeUpError
 
@@ -41,6 +42,31 @@ STATUSES: dict[type[BothendsError], int] = {
 }
 
 
+#: What the front calls itself.
+BUSY: dict[str, Endpoint] = {"/translate": libretranslate.translate, "/v1/translate": v1.translate}
+
+
+class Application(FastAPI):
+    """FastAPI behind our front, which is outermost: most requests need nothing of it."""
+
+    _front: ASGIApp | None = None
+
+    def put_in_front(self, service: Service) -> None:
+        front: ASGIApp = Front(super().__call__, service, BUSY, _answer_error)
+        if service.options.cors:
+            front = CORSMiddleware(
+                front,
+                allow_origins=list(service.options.cors),
+                allow_methods=["GET", "POST"],
+                allow_headers=["authorization", "content-type"],
+            )
+        self._front = front
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self._front is not None
+        await self._front(scope, receive, send)
+
+
 def create_app(options: ServeOptions | None = None) -> FastAPI:
     """A server with these options, ready for uvicorn or a test client."""
     service = Service(options or ServeOptions())
@@ -52,7 +78,7 @@ def create_app(options: ServeOptions | None = None) -> FastAPI:
         starting.cancel()
         await service.close()
 
-    app = FastAPI(
+    app = Application(
         title="bothends",
         version=__version__,
         summary="Translation that writes a sentence from both ends at once.",
@@ -65,14 +91,7 @@ def create_app(options: ServeOptions | None = None) -> FastAPI:
     app.include_router(v1.router)
     _add_state_routes(app, service)
     _add_page(app)
-    app.add_middleware(Front, service=service)
-    if service.options.cors:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(service.options.cors),
-            allow_methods=["GET", "POST"],
-            allow_headers=["authorization", "content-type"],
-        )
+    app.put_in_front(service)
     app.add_exception_handler(BothendsError, _answer_error)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(RequestValidationError, _answer_bad_parameters)
@@ -111,7 +130,7 @@ async def _answer_error(request: Request, error: Exception) -> JSONResponse:
     if status == 401:
         headers["www-authenticate"] = "Bearer"
     reason = error.reason if isinstance(error, OverloadedError) else type(error).__name__
-    request.app.state.service.metrics.refused.labels(reason).inc()
+    service_of(request).metrics.refused.labels(reason).inc()
     return JSONResponse({"error": str(error)}, status, headers)
 
 

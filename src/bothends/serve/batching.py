@@ -16,15 +16,16 @@ import threading
 import time
 from bisect import insort
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 #: Tokens of a batch, padding included, and items that are looked at to fill it.
 BATCH_SIZE = 512
 LOOKAHEAD = 512
 #: Seconds for which a worker waits at most for more requests, and for each that it expects.
-LINGER = 0.015
+LINGER = 0
 LINGER_EACH = 0.001
 #: Seconds after which only half of the requests that were under way at once are still expected.
 HALF_LIFE = 0.1
@@ -38,6 +39,42 @@ class Kind(Hashable, Protocol):
         ...
 
 
+class Promise(Protocol):
+    """Where a result goes: a future of threads, or one of an event loop."""
+
+    def cancelled(self) -> bool: ...
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: Any, /) -> None: ...
+
+    def set_exception(self, error: Any, /) -> None: ...
+
+
+AnyPromise = TypeVar("AnyPromise", bound=Promise)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an item."""
+
+    promise: Promise
+    result: Any = None
+    error: Exception | None = None
+
+
+def settle(outcomes: Iterable[Outcome]) -> None:
+    """Keep promises, but for those that nobody waits for any more."""
+    for outcome in outcomes:
+        if outcome.promise.done():
+            continue
+        with suppress(InvalidStateError):  # cancelled by another thread just now
+            if outcome.error is None:
+                outcome.promise.set_result(outcome.result)
+            else:
+                outcome.promise.set_exception(outcome.error)
+
+
 @dataclass(eq=False)
 class _Request:
     """What was submitted together."""
@@ -45,7 +82,7 @@ class _Request:
     unfinished: int
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Waiting:
     """An item in the queue."""
 
@@ -54,7 +91,7 @@ class Waiting:
     kind: Kind
     tag: float
     request: _Request
-    future: Future[Any] = field(default_factory=Future)
+    promise: Promise
     since: float = field(default_factory=time.monotonic)
 
 
@@ -68,7 +105,11 @@ class BatchRecord:
 
 
 class Batcher:
-    """A fair queue and the threads that run it. Any thread may submit."""
+    """A fair queue and the threads that run it. Any thread may submit.
+
+    `deliver` is called by a worker with all outcomes of a batch: an event loop is woken up once for
+    a batch, not once for each of its items.
+    """
 
     def __init__(
         self,
@@ -76,13 +117,17 @@ class Batcher:
         *,
         batch_size: int = BATCH_SIZE,
         linger: float = LINGER,
+        deliver: Callable[[Sequence[Outcome]], None] = settle,
         observe: Callable[[BatchRecord], None] = lambda record: None,
     ) -> None:
         self.batch_size = batch_size
         self.linger = linger
+        self._deliver = deliver
         self._observe = observe
         self._changed = threading.Condition()
         self._queue: list[Waiting] = []  # sorted by tag
+        self._queued = 0  # sum of the sizes in it
+        self._lingering = 0  # workers
         self._time = 0.0  # the tag of the newest batch's leader
         self._given: dict[str, float] = {}  # by client: the tag of its next item
         self._workers = self._idle = workers
@@ -106,6 +151,17 @@ class Batcher:
         self, kind: Kind, items: Sequence[Any], sizes: Sequence[int], client: str = ""
     ) -> list[Future[Any]]:
         """Futures of the items' results. One that is cancelled in time is never run."""
+        return self.submit_promises(kind, items, sizes, client, [Future() for _ in items])
+
+    def submit_promises(
+        self,
+        kind: Kind,
+        items: Sequence[Any],
+        sizes: Sequence[int],
+        client: str,
+        promises: list[AnyPromise],
+    ) -> list[AnyPromise]:
+        """As `submit`, with promises of any kind that `deliver` can keep."""
         with self._changed:
             if self._closed:
                 raise RuntimeError("the batcher is closed")
@@ -114,15 +170,16 @@ class Batcher:
             if items:
                 self._requests += 1
                 self._expect()
-            added = []
-            for item, size in zip(items, sizes, strict=True):
-                waiting = Waiting(item, size, kind, tag, request)
-                insort(self._queue, waiting, key=lambda each: each.tag)
-                added.append(waiting)
+            for item, size, promise in zip(items, sizes, promises, strict=True):
+                waiting = Waiting(item, size, kind, tag, request, promise)
+                insort(self._queue, waiting, key=_tag)
+                self._queued += size
                 tag += size
             self._given[client] = tag
-            self._changed.notify_all()
-        return [waiting.future for waiting in added]
+            # A worker that lingers is left alone until there is enough for it.
+            if not self._lingering or self._enough():
+                self._changed.notify_all()
+        return promises
 
     def close(self) -> None:
         """Run all that waits, then end the threads."""
@@ -160,29 +217,31 @@ class Batcher:
 
     def _linger(self) -> None:
         """Give the requests that are expected a moment to come."""
-        share = self._expect() / self._workers
-        if share <= 1:
-            return
-        if not self._queue:
+        self._expect()
+        share = self._expected / self._workers
+        if share <= 1 or not self._queue:
             return
         # Counted from its arrival: whichever worker lingers, an item waits no longer than this.
         end = self._queue[0].since + min(self.linger, LINGER_EACH * share)
-        while self._queue and not self._closed:
-            waiting = len({id(each.request) for each in self._queue})
+        self._lingering += 1
+        while self._queue and not self._closed and not self._enough():
             remaining = end - time.monotonic()
-            if remaining <= 0 or waiting >= share or self._size() >= self.batch_size:
-                return
+            if remaining <= 0:
+                break
             self._changed.wait(remaining)
+        self._lingering -= 1
 
-    def _expect(self) -> float:
+    def _enough(self) -> bool:
+        """Whether what waits is a worker's share of what is expected, or fills a batch."""
+        return (
+            len(self._queue) >= self._expected / self._workers or self._queued >= self.batch_size
+        )
+
+    def _expect(self) -> None:
         """How many requests will be under way soon: about as many as there were a moment ago."""
         now = time.monotonic()
         fading: float = self._expected * 0.5 ** ((now - self._expected_at) / HALF_LIFE)
         self._expected, self._expected_at = max(float(self._requests), fading), now
-        return self._expected
-
-    def _size(self) -> int:
-        return sum(each.size for each in self._queue)
 
     def _finish(self, items: Iterable[Waiting]) -> None:
         """Count the items off their requests."""
@@ -191,17 +250,18 @@ class Batcher:
             self._requests -= not each.request.unfinished
 
     def _take(self) -> list[Waiting]:
-        gone = {id(each) for each in self._queue if each.future.cancelled()}
-        self._finish(each for each in self._queue if id(each) in gone)
-        self._queue = queue = [each for each in self._queue if id(each) not in gone]
-        if not queue:
+        gone = [each for each in self._queue if each.promise.cancelled()]
+        if gone:
+            self._remove(gone)
+            self._finish(gone)
+        if not self._queue:
             self._given.clear()
             return []
-        leader = queue[0]
+        leader = self._queue[0]
         self._time = leader.tag
         # Idle workers share what there is: two half batches on two cores beat a whole one on one.
-        share = self._size() / max(1, self._idle)
-        candidates = [each for each in queue[:LOOKAHEAD] if each.kind == leader.kind]
+        share = self._queued / max(1, self._idle)
+        candidates = [each for each in self._queue[:LOOKAHEAD] if each.kind == leader.kind]
         candidates.sort(key=lambda each: abs(each.size - leader.size))  # stable: the leader first
         batch: list[Waiting] = []
         longest = filled = 0
@@ -211,14 +271,16 @@ class Batcher:
                 break
             batch.append(each)
             filled += each.size
-        taken = set(map(id, batch))
-        self._queue = [each for each in queue if id(each) not in taken]
+        self._remove(batch)
         if not self._queue:
             # Nobody waits, so nobody is behind: old clients need not be remembered.
             self._given.clear()
-        running = [each for each in batch if each.future.set_running_or_notify_cancel()]
-        self._finish(each for each in batch if each.future.cancelled())
-        return running
+        return batch
+
+    def _remove(self, items: Sequence[Waiting]) -> None:
+        removed = set(map(id, items))
+        self._queue = [each for each in self._queue if id(each) not in removed]
+        self._queued -= sum(each.size for each in items)
 
     def _run(self, batch: Sequence[Waiting]) -> None:
         begin = time.perf_counter()
@@ -228,7 +290,7 @@ class Batcher:
                 raise RuntimeError(f"{len(results)} results for {len(batch)} items")
         except Exception as error:
             if len(batch) == 1:
-                batch[0].future.set_exception(error)
+                self._deliver([Outcome(batch[0].promise, error=error)])
             else:
                 for each in batch:  # only the item that is at fault is to fail
                     self._run([each])
@@ -236,5 +298,10 @@ class Batcher:
         self._observe(
             BatchRecord(len(batch), sum(each.size for each in batch), time.perf_counter() - begin)
         )
-        for each, result in zip(batch, results, strict=True):
-            each.future.set_result(result)
+        self._deliver(
+            [Outcome(each.promise, result) for each, result in zip(batch, results, strict=True)]
+        )
+
+
+def _tag(waiting: Waiting) -> float:
+    return waiting.tag

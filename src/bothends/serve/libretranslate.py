@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, Request
+from starlette.responses import Response
 
 from bothends.serve.limits import Limits
 from bothends.serve.models import Models
 from bothends.serve.requests import (
     FORM,
     JSON,
-    gone,
     identify,
     read_json_or_form,
     service_of,
@@ -58,29 +59,34 @@ def body_schema(model: str, *kinds: str) -> dict[str, Any]:
 @router.post(
     "/translate",
     response_model=LibreTranslateResponse,
-    response_model_exclude_none=True,
     responses=PROBLEMS,
     openapi_extra=body_schema("LibreTranslateRequest", JSON, FORM),
     summary="Translate a text, or several",
 )
-async def translate(request: Request) -> LibreTranslateResponse:
+async def translate(request: Request) -> Response:
     service = service_of(request)
     body = await read_json_or_form(request, LibreTranslateRequest)
     client = identify(request, body.api_key)
     texts = [body.q] if isinstance(body.q, str) else body.q
     model = service.models.find(None, body.source, body.target)
     count = body.alternatives
-    beam = max(TranslationOptions.beam, count + 1)
-    options = TranslationOptions(beam=beam, n_best=count + 1)
-    task = Task(texts, body.format, options, service.options.glossary, count)
-    found = await service.until_answered(service.translate(client, model, task), gone(request))
+    task = Task(texts, body.format, _options(count), service.options.glossary, count)
+    with service.until_answered(request.scope, request.receive):
+        found = await service.translate(client, model, task)
     several = not isinstance(body.q, str)
     translated = [each.text for each in found]
     others = [list(each.alternatives) for each in found]
-    return LibreTranslateResponse(
+    answer = LibreTranslateResponse(
         translatedText=translated if several else translated[0],
         alternatives=None if not count else others if several else others[0],
     )
+    return Response(answer.model_dump_json(exclude_none=True), media_type=JSON)
+
+
+@cache
+def _options(alternatives: int) -> TranslationOptions:
+    beam = max(TranslationOptions.beam, alternatives + 1)
+    return TranslationOptions(beam=beam, n_best=alternatives + 1)
 
 
 @router.get("/languages", response_model=list[Language], summary="The languages of the models")

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from bothends.documents import DocumentFormat, DocumentOptions, Glossary, translate_document
 from bothends.documents.options import DocumentReport
 from bothends.errors import BothendsError
-from bothends.serve.batching import Batcher
+from bothends.serve.batching import Batcher, Kind, Outcome, settle
 from bothends.translation import Translation, TranslationOptions
 from bothends.translator import Translator
 
@@ -131,8 +130,25 @@ async def translate_texts(
 
 async def run_alone(batcher: Batcher, client: str, size: int, function: Callable[[], Any]) -> Any:
     """What a function returns that a worker of the batcher calls."""
-    (future,) = batcher.submit(RunAlone(function), [None], [size], client)
-    return await asyncio.wrap_future(future)
+    (future,) = _submit(batcher, RunAlone(function), [None], [size], client)
+    try:
+        return await future
+    finally:
+        future.cancel()
+
+
+def deliver_to_event_loop(outcomes: Sequence[Outcome]) -> None:
+    """Keep promises that are futures of one event loop, from another thread."""
+    loop = cast("asyncio.Future[Any]", outcomes[0].promise).get_loop()
+    loop.call_soon_threadsafe(settle, outcomes)
+
+
+def _submit(
+    batcher: Batcher, kind: Kind, items: Sequence[Any], sizes: Sequence[int], client: str
+) -> list[asyncio.Future[Any]]:
+    """Futures of this event loop, for a batcher that delivers to it."""
+    create = asyncio.get_running_loop().create_future
+    return batcher.submit_promises(kind, items, sizes, client, [create() for _ in items])
 
 
 def document_options(
@@ -202,12 +218,11 @@ async def _ask(
     on_sentence: OnSentence,
 ) -> None:
     sizes = [kind.size(sentence) for sentence in sentences]
-    futures: list[Future[Translation]] = batcher.submit(kind, sentences, sizes, client)
-    wrapped = [asyncio.wrap_future(future) for future in futures]
+    futures = _submit(batcher, kind, sentences, sizes, client)
     try:
-        for sentence, future in zip(sentences, wrapped, strict=True):
+        for sentence, future in zip(sentences, futures, strict=True):
             known[sentence] = await future
             on_sentence(TranslatedSentence(sentence, known[sentence]))
     finally:
-        for future in wrapped:
+        for future in futures:
             future.cancel()  # no effect on what is done; the rest is not wanted any more
