@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bothends.documents import FORMATS, DocumentOptions, format_of, translate_document
+from bothends.documents import (
+    FORMATS,
+    DocumentOptions,
+    Glossary,
+    format_of,
+    translate_document,
+)
+from bothends.documents.plain import needs_no_reading
 from bothends.errors import BothendsError, UsageError
 from fake_translators import EVERY, identity, reverse, upper
 
@@ -217,3 +224,31 @@ def test_deep_and_huge_documents_take_linear_time(format: str) -> None:
         # Six times the text must not take 36 times as long. Small times are noise, and a busy
         # machine has some of its own: one of three tries will do.
         assert any(seconds(900) < 16 * max(seconds(150), 0.02) for _ in range(3)), unit
+
+
+@given(
+    st.one_of(
+        st.from_regex(r"[a-zäéñßяµª²]{1,4}((,? |['\u2019-])[a-zäéя½x]{1,4}){0,3}[.!?]?", fullmatch=True),
+        st.text("aA.,!?'\u2019- x1_@/:", max_size=12),
+    )
+)
+def test_a_text_that_is_one_sentence_is_what_reading_it_would_be(text: str) -> None:
+    def double(sentences: Sequence[str]) -> list[str]:
+        return [f"  {sentence}  {sentence} \ufffc" for sentence in sentences]
+
+    for translate in (double, list):
+        quick = translate_document(text, "text", translate)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("bothends.documents.needs_no_reading", lambda *arguments: False)
+            read = translate_document(text, "text", translate)
+        assert quick == read
+
+
+def test_most_messages_need_no_reading() -> None:
+    for text in ("Where is the station?", "I'm here, you know", "Ça va?", "Wo ist das Tee-Haus?"):
+        assert needs_no_reading(text, DocumentOptions(language="en"))
+        assert needs_no_reading(text, DocumentOptions(max_length=len(text)))
+        assert not needs_no_reading(text, DocumentOptions(max_length=len(text) - 1))
+        assert not needs_no_reading(text, DocumentOptions(glossary=Glossary({"a": "b"})))
+    for text in ("", "a. b", "a  b", "1 a", "- a", "a\n", "see x.py", "{a}", "a) b", "½"):
+        assert not needs_no_reading(text, DocumentOptions())

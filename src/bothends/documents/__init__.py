@@ -22,7 +22,7 @@ from bothends.documents.options import (
     Translate,
     TranslateWith,
 )
-from bothends.documents.plain import is_one_sentence, translate_lines, translate_plain
+from bothends.documents.plain import needs_no_reading, translate_lines, translate_plain
 from bothends.documents.protected import ALL_KINDS, check_kinds
 from bothends.documents.subtitles import translate_subtitles
 from bothends.errors import BothendsError, UsageError, nearest
@@ -75,7 +75,7 @@ def translate_document(
     if format not in FORMATS:
         raise UsageError(f"no format is called {format!r}: {nearest(format, FORMATS)}")
     options = options or DocumentOptions()
-    if format == "text" and is_one_sentence(text, options):
+    if format == "text" and needs_no_reading(text, options):
         (answer,) = checked_answers([text], translate([text]))
         return DocumentResult(answer, DocumentReport(sentences=1))
     protect = options.protect

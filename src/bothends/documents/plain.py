@@ -25,21 +25,25 @@ _PREFIX = re.compile(
 _SHORTEST_WRAPPED = 40
 
 
-#: Letters with single spaces, commas, hyphens and apostrophes between them, and one mark at the end.
+#: Letters with single spaces, commas, hyphens and apostrophes between them, one mark at the end.
 _ONE_SENTENCE = re.compile(r"[^\W\d_]+(?:(?:,? |['’-])[^\W\d_]+)*[.!?]?")
 
 
-def is_one_sentence(text: str, options: DocumentOptions) -> bool:
-    """Whether a text is a sentence without anything to protect, to look up or to cut.
+def is_one_sentence(text: str) -> bool:
+    """Whether a text is a sentence without anything to protect or to lay out.
 
     Most messages are. They need none of what is done for paragraphs, which takes longer than
     anything else that a server does for them.
     """
+    return _ONE_SENTENCE.fullmatch(text) is not None and text[0].isalpha()
+
+
+def needs_no_reading(text: str, options: DocumentOptions) -> bool:
+    """Whether a text is one sentence, and the options leave it as it is."""
     return (
         options.glossary is None
         and options.splitter is split_sentences
-        and _ONE_SENTENCE.fullmatch(text) is not None
-        and text[0].isalpha()
+        and is_one_sentence(text)
         and (options.max_length is None or options.length(text) <= options.max_length)
     )
 

@@ -103,4 +103,3 @@ def identify(request: Request, key: str | None = None) -> str:
         name = f"key:{owner}"
     request.scope["bothends.client"] = name
     return name
-

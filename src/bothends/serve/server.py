@@ -22,7 +22,7 @@ from bothends.serve.service import ServeOptions
 
 #: Seconds between switches of Python's threads. The workers compute, the event loop answers: with
 #: the usual 5 ms, a refusal would wait for both workers' turns.
-SWITCH_INTERVAL = 0.001
+SWITCH_INTERVAL = 0.0005
 
 
 class ImpatientProtocol(HttpToolsProtocol):

@@ -14,7 +14,9 @@ from functools import partial
 from typing import Any, cast
 
 from bothends.documents import DocumentFormat, DocumentOptions, Glossary, translate_document
+from bothends.documents.flows import checked_answers
 from bothends.documents.options import DocumentReport
+from bothends.documents.plain import is_one_sentence
 from bothends.errors import BothendsError
 from bothends.serve.batching import Batcher, Kind, Outcome, settle
 from bothends.translation import Translation, TranslationOptions
@@ -114,6 +116,12 @@ async def translate_texts(
     If the task is cancelled, so is all its work that has not begun.
     """
     kind = TranslateBatch(translator, task.options)
+    if task.glossary is None and task.format == "text" and len(task.texts) == 1:
+        (text,) = task.texts
+        longest = task.options.max_source_length
+        if MAX_TOKENS_PER_CHARACTER * len(text) < longest and is_one_sentence(text):
+            asked = await _ask(batcher, kind, [text], client, {}, on_sentence)
+            return [_one_sentence(text, asked[text], task.alternatives)]
     options = document_options(translator, task.options.max_source_length, task.glossary)
     readings = [_Reading(text) for text in task.texts]
     known: dict[str, Translation] = {}
@@ -169,6 +177,15 @@ def document_options(
     )
 
 
+def _one_sentence(text: str, translation: Translation, alternatives: int) -> TranslatedText:
+    """What reading a text as a document would come to, if it is one sentence."""
+    hypotheses = translation.hypotheses[: alternatives + 1] if alternatives else (translation,)
+    first, *others = checked_answers([text] * len(hypotheses), [each.text for each in hypotheses])
+    different = dict.fromkeys(each for each in others if each != first)
+    sentences = (TranslatedSentence(text, translation),)
+    return TranslatedText(first, sentences, DocumentReport(sentences=1), tuple(different))
+
+
 def _read_all(
     readings: Sequence[_Reading],
     results: dict[int, TranslatedText],
@@ -216,13 +233,15 @@ async def _ask(
     client: str,
     known: dict[str, Translation],
     on_sentence: OnSentence,
-) -> None:
+) -> dict[str, Translation]:
+    """Have the sentences translated, and add them to those that are known."""
     sizes = [kind.size(sentence) for sentence in sentences]
     futures = _submit(batcher, kind, sentences, sizes, client)
     try:
         for sentence, future in zip(sentences, futures, strict=True):
             known[sentence] = await future
             on_sentence(TranslatedSentence(sentence, known[sentence]))
+        return known
     finally:
         for future in futures:
             future.cancel()  # no effect on what is done; the rest is not wanted any more
