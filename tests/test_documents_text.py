@@ -228,7 +228,9 @@ def test_deep_and_huge_documents_take_linear_time(format: str) -> None:
 
 @given(
     st.one_of(
-        st.from_regex(r"[a-zäéñßяµª²]{1,4}((,? |['\u2019-])[a-zäéя½x]{1,4}){0,3}[.!?]?", fullmatch=True),
+        st.from_regex(
+            r"[a-zéßяª²]{1,4}((,? |['\u2019-])[a-zäя½x]{1,4}){0,3}[.!?]?", fullmatch=True
+        ),
         st.text("aA.,!?'\u2019- x1_@/:", max_size=12),
     )
 )
