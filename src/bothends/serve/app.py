@@ -21,12 +21,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bothends import __version__
 from bothends.errors import BothendsError
 from bothends.serve import libretranslate, v1
+from bothends.serve.detection import DetectionUnavailableError
 from bothends.serve.front import Endpoint, Front
 from bothends.serve.limits import OverloadedError, TooLargeError
 from bothends.serve.metrics import CONTENT_TYPE
 from bothends.serve.models import ModelUnavailableError
 from bothends.serve.requests import KeyRequiredError, MediaTypeError, service_of
-from bothends.serve.schemas import AlternativesRequest, LibreTranslateRequest, V1Request
+from bothends.serve.schemas import (
+    AlternativesRequest,
+    DetectRequest,
+    LibreTranslateRequest,
+    V1Request,
+)
 from bothends.serve.service import ServeOptions, Service, TimeUpError
 
 PAGE = Path(__file__).parent / "page"
@@ -39,6 +45,7 @@ STATUSES: dict[type[BothendsError], int] = {
     MediaTypeError: 415,
     KeyRequiredError: 401,
     TimeUpError: 504,
+    DetectionUnavailableError: 501,
 }
 
 
@@ -149,7 +156,7 @@ def _describe(app: FastAPI) -> dict[str, Any]:
         schema = get_openapi(
             title=app.title, version=app.version, summary=app.summary, routes=app.routes
         )
-        bodies = (LibreTranslateRequest, V1Request, AlternativesRequest)
+        bodies = (LibreTranslateRequest, DetectRequest, V1Request, AlternativesRequest)
         _, definitions = models_json_schema(
             [(body, "validation") for body in bodies], ref_template="#/components/schemas/{model}"
         )

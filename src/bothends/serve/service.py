@@ -20,6 +20,7 @@ from bothends.errors import BothendsError
 from bothends.filling import Filling
 from bothends.processes import available_cores
 from bothends.serve.batching import Batcher
+from bothends.serve.detection import Detected, Detector
 from bothends.serve.interruption import Deadlines, LimitedWork
 from bothends.serve.keys import ApiKeys
 from bothends.serve.limits import Limits, TooLargeError, WaitingRoom, check_size
@@ -85,6 +86,9 @@ class Service:
             deliver=deliver_to_event_loop,
             observe=self.metrics.observe_batch,
         )
+        described = [model.description for model in self.models.all]
+        pairs = [(each.source_language, each.target_language) for each in described]
+        self.detector = Detector(code for pair in pairs for code in pair if code)
         self._loading = ThreadPoolExecutor(8, thread_name_prefix="bothends-load")
         watch = self.metrics.watch
         watch("waiting_lines", "Sentences that wait for a batch.", lambda: self.batcher.waiting)
@@ -98,6 +102,11 @@ class Service:
             return ready
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._loading, self.models.look, model)
+
+    async def detect(self, text: str) -> list[Detected]:
+        """The languages that a text may be in, of those that the models name."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._loading, self.detector.detect, text)
 
     async def translate(
         self,

@@ -8,7 +8,7 @@ anew with what is known by then. Two or three readings do, and all texts of a re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -47,6 +47,17 @@ class TranslateBatch:
         return min(len(line) // CHARACTERS_PER_TOKEN, self.options.max_source_length) + 2
 
 
+@dataclass(frozen=True)
+class TranslateFromDrafts:
+    """The kind of batch that translates lines greedily, each from a draft of its own."""
+
+    translator: Translator
+    options: TranslationOptions
+
+    def __call__(self, items: Sequence[tuple[str, str]]) -> list[Translation]:
+        return [self.translator.translate(line, self.options, draft=draft) for line, draft in items]
+
+
 @dataclass(frozen=True, eq=False)
 class RunAlone:
     """The kind of batch that calls a function: it shares workers with others, but no batch."""
@@ -83,6 +94,8 @@ class Task:
     options: TranslationOptions
     glossary: Glossary | None = None
     alternatives: int = 0
+    #: of the sentences, in order: what their translations were before the text was edited
+    drafts: Sequence[str] = ()
 
 
 @dataclass
@@ -116,11 +129,12 @@ async def translate_texts(
     If the task is cancelled, so is all its work that has not begun.
     """
     kind = TranslateBatch(translator, task.options)
+    drafts = iter(task.drafts)
     if task.glossary is None and task.format == "text" and len(task.texts) == 1:
         (text,) = task.texts
         longest = task.options.max_source_length
         if MAX_TOKENS_PER_CHARACTER * len(text) < longest and is_one_sentence(text):
-            asked = await _ask(batcher, kind, [text], client, {}, on_sentence)
+            asked = await _ask(batcher, kind, [text], client, {}, on_sentence, drafts)
             return [_one_sentence(text, asked[text], task.alternatives)]
     options = document_options(translator, task.options.max_source_length, task.glossary)
     readings = [_Reading(text) for text in task.texts]
@@ -132,7 +146,7 @@ async def translate_texts(
         unknown = await asyncio.to_thread(read) if long else read()
         if not unknown:
             return [results[index] for index in range(len(readings))]
-        await _ask(batcher, kind, unknown, client, known, on_sentence)
+        await _ask(batcher, kind, unknown, client, known, on_sentence, drafts)
     raise BothendsError("the document needs too many readings; send it in parts")
 
 
@@ -233,10 +247,16 @@ async def _ask(
     client: str,
     known: dict[str, Translation],
     on_sentence: OnSentence,
+    drafts: Iterator[str],
 ) -> dict[str, Translation]:
-    """Have the sentences translated, and add them to those that are known."""
+    """Have the sentences translated, from drafts if there are any, and add them to the known."""
     sizes = [kind.size(sentence) for sentence in sentences]
-    futures = _submit(batcher, kind, sentences, sizes, client)
+    pairs = list(zip(sentences, drafts, strict=False))  # stops at the shorter
+    drafted = TranslateFromDrafts(kind.translator, kind.options)
+    futures = [
+        *_submit(batcher, drafted, pairs, sizes[: len(pairs)], client),
+        *_submit(batcher, kind, sentences[len(pairs) :], sizes[len(pairs) :], client),
+    ]
     try:
         for sentence, future in zip(sentences, futures, strict=True):
             known[sentence] = await future

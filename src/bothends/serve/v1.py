@@ -75,7 +75,13 @@ async def translate(request: Request) -> Any:
     body = await read_json(request, V1Request)
     check_beam(body.beam, service.limits)
     model = service.models.find(body.model, body.source, body.target)
-    task = Task(body.texts, body.format, body.options(), _glossary(service, body.glossary))
+    task = Task(
+        body.texts,
+        body.format,
+        body.options(),
+        _glossary(service, body.glossary),
+        drafts=body.draft,
+    )
     if body.stream:
         events = _stream(service, client, model, task, request)
         first = await events.__anext__()  # a request that is refused gets a status, not an event
@@ -224,6 +230,7 @@ def _hypothesis(order: GenerationOrder, found: Translation) -> Hypothesis:
         tokens=list(found.tokens),
         pieces=list(found.pieces),
         steps=found.steps,
+        steps_saved=found.steps_saved,
         written_in=[each.step for each in written],
         towards=[direction(each) for each in written],
         finished=found.finished,
