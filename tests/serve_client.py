@@ -72,7 +72,8 @@ def served(*arguments: str, port: int = 0) -> Iterator[Served]:
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "bothends", "serve", "--log-level", "error"),
-            *("--port", str(port), *arguments),
+            # Long: the machine may have other things to do.
+            *("--timeout", "900", "--port", str(port), *arguments),
         ],
         stdout=subprocess.PIPE,
         text=True,

@@ -190,7 +190,7 @@ def test_noise_has_no_defect_as_its_answer(server: Served, path: str, seed: int)
     generator = random.Random(f"{seed} {path}")
     bodies = [noise(generator, path) for _ in range(int(100 * SCALE))]
     counts: dict[int, int] = {}
-    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=30) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=900) as client:
         for body in bodies:
             form = generator.random() < 0.1
             kind = "application/x-www-form-urlencoded" if form else "application/json"
@@ -265,7 +265,7 @@ def test_deeply_nested_documents(server: Served) -> None:
     deep = "<div>" * 3000 + "I am hungry." + "</div>" * 3000
     quoted = ">" * 900 + " I am hungry.\n"
     nested = "[" * 9000
-    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=30) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=900) as client:
         for text, kind in (
             (deep, "html"),
             (quoted, "markdown"),

@@ -5,6 +5,9 @@ not change; then those whose placeholders or tags did not come back well, piece 
 them. A sentence that comes back unchanged keeps its source to the letter.
 """
 
+# Marks of other scripts look like ours to the linter.
+# ruff: noqa: RUF001
+
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -27,6 +30,12 @@ from bothends.documents.sentence_units import (
 )
 from bothends.errors import BothendsError
 from bothends.text.sentences import OBJECT
+
+#: What a run may end with that a sentence ends with.
+_ENDS = (*".!?…:;", "")
+#: Marks that a run of text between two things may begin and end with.
+_BEFORE = " \t\r\n\u00a0)]},;:.!?/+&|–—-"
+_AFTER = " \t\r\n\u00a0([{,;:/+&|–—-"
 
 
 @dataclass
@@ -182,7 +191,7 @@ class FlowTranslator:
     # Piece by piece
 
     def _pieces_to_ask(self, items: Sequence[Item]) -> list[str]:
-        return [join_spaces(run) for run in _runs(items) if is_words(run)]
+        return [join_spaces(_core(run)[1]) for run in _runs(items) if is_words(run)]
 
     def _in_pieces(self, sentence: _Sentence, counted: bool = True) -> list[Piece]:
         """The text between things and tags translated alone; everything else stays in place."""
@@ -205,14 +214,22 @@ class FlowTranslator:
         return pieces
 
     def _run(self, run: Sequence[Text]) -> list[Piece]:
-        text = "".join(piece.text for piece in run)
+        before, text, after = _core("".join(piece.text for piece in run))
         asked = join_spaces(text)
         answer = self._known.get(asked, "") if is_words(text) else asked
         if answer == asked:
             return list(run)
-        before = text[: len(text) - len(text.lstrip())]
-        after = text[len(text.rstrip()) :]
+        if asked[-1:] not in _ENDS and answer[-1:] in ".!":
+            # Models like to end what they are given; here the sentence goes on.
+            answer = answer.rstrip(".!") or answer
         return [New(before + answer + after)]
+
+
+def _core(run: str) -> tuple[str, str, str]:
+    """A run without the spaces and marks at its edges, which belong to what is beside it."""
+    start = len(run) - len(run.lstrip(_BEFORE))
+    end = max(start, len(run.rstrip(_AFTER)))
+    return run[:start], run[start:end], run[end:]
 
 
 def checked_answers(texts: Sequence[str], answers: Sequence[str]) -> list[str]:
