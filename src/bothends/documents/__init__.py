@@ -75,14 +75,15 @@ def translate_document(
     if format not in FORMATS:
         raise UsageError(f"no format is called {format!r}: {nearest(format, FORMATS)}")
     options = options or DocumentOptions()
-    if format == "text" and needs_no_reading(text, options):
-        (answer,) = checked_answers([text], translate([text]))
-        return DocumentResult(answer, DocumentReport(sentences=1))
     protect = options.protect
     if protect is None:
         protect = frozenset() if format == "lines" else ALL_KINDS
+    kinds = check_kinds(protect)
+    if format == "text" and needs_no_reading(text, options):
+        (answer,) = checked_answers([text], translate([text]))
+        return DocumentResult(answer, DocumentReport(sentences=1))
     report = DocumentReport()
-    flows = FlowTranslator(translate, options, report, check_kinds(protect))
+    flows = FlowTranslator(translate, options, report, kinds)
     if format == "lines":
         translated = translate_lines(text, flows, options, report)
     elif format == "text":

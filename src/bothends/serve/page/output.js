@@ -137,7 +137,7 @@ export class Output {
     words[to].tabIndex = 0;
     words[to].focus();
     if (!event.shiftKey) this.anchor = words[to];
-    else if (!this.anchor || !words.includes(this.anchor)) this.anchor = words[at];
+    else if (!this.chosen.length) this.anchor = words[at]; // a new choice begins
     this.choose(event.shiftKey ? this.anchor : null, words[to]);
   }
 
