@@ -27,7 +27,7 @@ from typing import Any, Protocol, TypeVar
 BATCH_SIZE = 512
 LOOKAHEAD = 512
 #: How much lower the priority of workers is than that of the process.
-NICE = 5
+NICE = 3
 
 
 class Kind(Hashable, Protocol):

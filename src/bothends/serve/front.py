@@ -39,6 +39,10 @@ HEADERS = [
 ]
 
 
+#: Of an answer to a program, which shows no page.
+API_HEADERS = HEADERS[:1]
+
+
 class BodyError(Exception):
     """A body that is too large, too slow or broken off."""
 
@@ -78,15 +82,15 @@ class Front:
         exchange = _Exchange(self._service, scope, receive, send)
         try:
             if scope["method"] == "POST":
+                endpoint = self._busy.get(scope["path"])
+                exchange.route = scope["path"] if endpoint is not None else None
                 if self._service.room.full:
                     # At ten times the load that can be served, even to look at requests takes too
                     # long.
-                    self._service.metrics.refused.labels("busy").inc()
+                    self._service.metrics.refuse()
                     await exchange.refuse(self._service.room.retry_after())
                     return
-                endpoint = self._busy.get(scope["path"])
                 if endpoint is not None:
-                    exchange.route = scope["path"]
                     await self._answer(endpoint, exchange)
                     return
             await self._app(scope, exchange.receive, exchange.send)
@@ -154,7 +158,11 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self._started = True
             self.status = message["status"]
-            headers = [*message.get("headers", []), *HEADERS, (b"x-request-id", self.name.encode())]
+            headers = [
+                *message.get("headers", []),
+                *(HEADERS if self.route is None else API_HEADERS),
+                (b"x-request-id", self.name.encode()),
+            ]
             message = {**message, "headers": headers}
         await self._send(message)
 

@@ -43,6 +43,10 @@ class Metrics:
         self._child(self.requests, route, str(status)).inc()
         self._child(self.latency, route).observe(seconds)
 
+    def refuse(self) -> None:
+        """Count a request that the waiting room has no place for."""
+        self._child(self.refused, "busy").inc()
+
     def translated(self, model: str, lines: int, steps: int) -> None:
         """Count sentences."""
         self._child(self.lines, model).inc(lines)
