@@ -274,7 +274,7 @@ def test_a_chat_keeps_its_times_and_names() -> None:
 """
     asked: list[str] = []
 
-    def spoken(sentences: Sequence[str]) -> list[str]:
+    def spoken(sentences: Sequence[str]) -> Sequence[str]:
         asked.extend(sentences)
         return upper(sentences)
 
@@ -308,7 +308,7 @@ ANN B.: why?
 """
     asked: list[str] = []
 
-    def spoken(sentences: Sequence[str]) -> list[str]:
+    def spoken(sentences: Sequence[str]) -> Sequence[str]:
         asked.extend(sentences)
         return upper(sentences)
 

@@ -6,6 +6,7 @@ SIGTERM and SIGINT stop the server as soon as all that was accepted is answered.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 import sys
@@ -85,6 +86,9 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            # Modules stay: to look through them for garbage would hold up answers time and again.
+            gc.collect()
+            gc.freeze()
             for each in self.servers:
                 for bound in each.sockets:
                     print(f"bothends serves at {_address(bound)}", flush=True)
