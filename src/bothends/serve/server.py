@@ -49,7 +49,7 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope[CONNECTION] = self._connection  # type: ignore[typeddict-unknown-key]
+        self.scope[CONNECTION] = self._connection  # type: ignore[literal-required]
 
     def data_received(self, data: bytes) -> None:
         if self._patience is None and (self.cycle is None or self.cycle.response_complete):
