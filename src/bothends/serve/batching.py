@@ -2,7 +2,7 @@
 
 Workers take from one queue. A worker that is free takes what waits, at once: a lone request waits
 for nobody, and what comes while all workers are busy becomes the next batches. Nobody waits for a
-batch to fill up: measured with 64 clients, that cost more than it won.
+batch to fill up: measured with 64 clients, that won nothing that stood out from the noise.
 
 The order is that of start-time fair queueing (Goyal et al. 1996): an item's tag is the work that
 its client had been given before it, so a client with a thousand items delays one with a single item
