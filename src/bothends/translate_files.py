@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from bothends.errors import BothendsError, UsageError, warn
 from bothends.files import atomic_file
-from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
+from bothends.text.lines import LineReader
 from bothends.text.sentences import holds_several
 from bothends.translation import EMPTY, Translation, TranslationOptions
 from bothends.translator import Translator
@@ -262,40 +262,3 @@ def translate_files(
             output.write(reader.file_of(index), style.write(translation))
     watch.summarise()
     return watch.lines
-
-
-def translate_documents(
-    translator: Translator,
-    paths: Sequence[Path],
-    output: Output,
-    format: DocumentFormat,
-    options: TranslationOptions,
-    invalid: Invalid,
-) -> None:
-    """Translate documents, each whole; stdin if there is no path."""
-    from bothends.documents import DocumentOptions, translate_document
-
-    description, vocabulary = translator.description, translator.vocabularies.source
-    limit = options.max_source_length
-    if description.lengths is not None:
-        limit = min(limit, description.lengths.longest_source)
-    document = DocumentOptions(
-        language=description.source_language,
-        max_length=limit,
-        length=lambda text: len(vocabulary.encode([text])[0]),
-    )
-    counts: Counter[str] = Counter()
-
-    def translate(sentences: Sequence[str]) -> list[str]:
-        found = translator.translate(sentences, options)
-        counts["unfinished"] += sum(not each.finished for each in found)
-        counts["short"] += sum(each.short for each in found)
-        return [each.text for each in found]
-
-    for number, path in enumerate(paths or [STANDARD_INPUT]):
-        result = translate_document(read_text(path, invalid), format, translate, document)
-        output.write(number, result.text)
-    if count := counts["unfinished"]:
-        warn(f"{count:,} translations of sentences were cut at the maximum length")
-    if count := counts["short"]:
-        warn(f"{count:,} translations of sentences are much shorter than their sources")

@@ -40,7 +40,6 @@ from bothends.errors import UsageError
 
 if TYPE_CHECKING:
     from bothends.progress import Advance
-    from bothends.text.lines import LineReader
 
 
 def translate(
@@ -88,6 +87,10 @@ def translate(
     engine: EngineOption = None,
     device: DeviceOption = None,
     invalid: InvalidOption = "error",
+    glossary: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Terms to use, line by line: SOURCE<TAB>TARGET."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at a line or translation that would be cut.")
     ] = False,
@@ -112,7 +115,6 @@ def translate(
         choose_outputs,
         expand_globs,
         format_by_name,
-        translate_documents,
         translate_files,
     )
     from bothends.translation import TranslationOptions
@@ -121,7 +123,7 @@ def translate(
     inputs = expand_globs(files or [])
     if workers is not None or shard is not None:
         others = (n_best > 1, min_length, max_length, deduplicate, scores, json_, strict, threads)
-        if any(others) or precision or device or invalid != "error":
+        if any(others) or glossary or precision or device or invalid != "error":
             raise UsageError(
                 "a job (--workers, --shard) takes only these options: --beam, --length-penalty, "
                 "--max-source-length, --engine and --format lines"
@@ -146,10 +148,14 @@ def translate(
     if format_ is None and not (scores or json_ or n_best > 1):
         format_ = format_by_name(inputs)
     is_document = format_ is not None and format_ != "lines"
-    if is_document and (n_best > 1 or scores or json_):
-        raise UsageError(
-            f"--format {format_}: is written as text, without --n-best, --scores, --json"
-        )
+    if (is_document or glossary) and (n_best > 1 or scores or json_):
+        what = f"--format {format_}" if is_document else "--glossary"
+        raise UsageError(f"{what}: is written as text, without --n-best, --scores, --json")
+    terms = None
+    if glossary is not None:
+        from bothends.documents import Glossary
+
+        terms = Glossary.load(glossary)
     reader = LineReader(inputs, invalid)
     begin = time.monotonic()
     count, advance = 0, None
@@ -158,21 +164,41 @@ def translate(
         ExitStack() as stack,
     ):
         destination = OutputFiles(outputs, stack) if outputs else StandardOutput()
-        if format_ is not None and format_ != "lines":
-            translate_documents(translator, inputs, destination, format_, options, invalid)
+        if progress is None:  # a bar, unless somebody types the text
+            typed = not inputs and sys.stdin is not None and sys.stdin.isatty()
+            progress = sys.stderr.isatty() and not typed
+        if progress and not (sys.stdout.isatty() and not outputs):
+            # How many sentences a document has is known when it has been read to its end.
+            unit, total = ("sentences", None) if is_document or terms else ("lines", reader.total())
+            advance = stack.enter_context(_bar(unit, total))
+        # A summary is of all sentences of a line.
+        translates = translator.description.task == "translation"
+        split = translates and format_ is None
+        if (format_ is not None and format_ != "lines") or terms is not None:
+            from bothends.translate_documents import (
+                DocumentTranslator,
+                translate_documents,
+                translate_lines,
+            )
+
+            documents = DocumentTranslator(
+                translator,
+                options,
+                glossary=terms,
+                split_lines=split,
+                strict=strict,
+                advance=advance,
+            )
+            if format_ is not None and format_ != "lines":
+                translate_documents(documents, inputs, destination, format_, invalid)
+            else:
+                count = translate_lines(documents, reader, destination)
         else:
-            if progress is None:  # a bar, unless somebody types the text
-                typed = not inputs and sys.stdin is not None and sys.stdin.isatty()
-                progress = sys.stderr.isatty() and not typed
-            if progress and not (sys.stdout.isatty() and not outputs):
-                advance = stack.enter_context(_bar(reader))
-            # A summary is of all sentences of a line.
-            translates = translator.description.task == "translation"
             count = translate_files(
                 translator,
                 reader,
                 destination,
-                replace(options, split_sentences=translates and format_ is None),
+                replace(options, split_sentences=split),
                 LineFormat(n_best, scores, json_),
                 strict=strict,
                 warn_of_several=translates and format_ == "lines",
@@ -193,8 +219,8 @@ def summarize(**options: Any) -> None:
     translate(**{**options, "format_": options["format_"] or "lines"})
 
 
-def _bar(reader: LineReader) -> AbstractContextManager[Advance]:
+def _bar(unit: str, total: int | None) -> AbstractContextManager[Advance]:
     """A progress bar, or lines of progress, with the total where it can be known."""
     from bothends.progress import progress
 
-    return progress("translate", "lines", reader.total())
+    return progress("translate", unit, total)

@@ -140,9 +140,21 @@ class Models:
 
     def translator(self, model: ServedModel) -> Translator:
         """The model, loaded and up to date. May take as long as loading does."""
-        ready = self.ready(model)
-        if ready is not None:
-            return ready
+        return self.ready(model) or self.look(model)
+
+    def ready(self, model: ServedModel) -> Translator | None:
+        """The model if there is nothing to wait for: loaded, and looked at a moment ago.
+
+        Whoever gets None has to look. Meanwhile the others go on with the model that there is.
+        """
+        model.used = now = self._clock()
+        if now - model.looked < LOOK_EVERY or model.loading.locked():
+            return model.translator
+        model.looked = now
+        return None
+
+    def look(self, model: ServedModel) -> Translator:
+        """The model as its directory is now, which may have to be loaded for that."""
         with model.loading:
             model.looked = self._clock()
             signature = sign(model.directory)
@@ -150,15 +162,6 @@ class Models:
             if current is not None and signature in (model.signature, model.rejected):
                 return current
             return self._replace(model, current, signature)
-
-    def ready(self, model: ServedModel) -> Translator | None:
-        """The model if there is nothing to wait for: loaded, and looked at a moment ago.
-
-        While one thread loads it anew, the others go on with the old one.
-        """
-        model.used = now = self._clock()
-        fresh = now - model.looked < LOOK_EVERY or model.loading.locked()
-        return model.translator if fresh else None
 
     def _replace(
         self, model: ServedModel, current: Translator | None, signature: Signature
