@@ -80,6 +80,11 @@ def cut(name: str, size: int) -> Callable[[Path], None]:
     return edit
 
 
+def deep(name: str) -> Callable[[Path], Any]:
+    """Brackets that Python's own reader falls over."""
+    return lambda directory: (directory / name).write_text("[" * 100_000)
+
+
 class Evil:
     """A pickle that would run something."""
 
@@ -98,8 +103,8 @@ FC1 = "model.encoder.layers.0.fc1.weight"
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        (edit_json("config.json", model_type="t5"), "config.json: model type 't5' cannot be"),
-        (edit_json("config.json", model_type="gpt2"), "supported are bart, m2m_100, marian, mbart"),
+        (edit_json("config.json", model_type="t5"), "'t5' cannot be converted: it knows words by"),
+        (edit_json("config.json", model_type="gpt2"), "of the types bart, m2m_100, marian, mbart"),
         (edit_json("config.json", d_model=None), "d_model should be a whole number, not None"),
         (edit_json("config.json", d_model=30), "embedding has shape (324, 32), but config.json"),
         (edit_json("config.json", encoder_layers=3), "layers.2.self_attn.q_proj.weight is missing"),
@@ -110,6 +115,8 @@ FC1 = "model.encoder.layers.0.fc1.weight"
         (edit_tensor(FC1, np.transpose), f"tensor {FC1} has shape (32, 48), but config.json asks"),
         (cut("model.safetensors", 5000), "model.safetensors: damaged, not a file of weights"),
         (cut("config.json", 50), "config.json: damaged, not JSON"),
+        (deep("config.json"), "config.json: damaged, not JSON (brackets more than"),
+        (deep("vocab.json"), "vocab.json: damaged, not a vocabulary"),
         (cut("vocab.json", 50), "vocab.json: damaged, not a vocabulary"),
         (cut("source.spm", 50), "source.spm: damaged, or not a SentencePiece model"),
         (lambda d: (d / "target.spm").unlink(), "no tokenizer, target.spm is missing"),

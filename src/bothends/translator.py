@@ -97,7 +97,8 @@ class Translator:
         """Load a model.
 
         Args:
-            directory: A model directory, or the name of a bundled model; the default model if None.
+            directory: A model directory, the name of a bundled model, or `hf:org/name` or
+                `hf:org/name@revision` on the Hugging Face Hub; the default model if None.
             precision: Insist that the model was exported with this precision.
             threads: Cores to use; by default all that the process may use.
             engine: `"native"` runs int8 models and is the default for them where it is built,
@@ -107,7 +108,7 @@ class Translator:
         Raises:
             BothendsError: The directory is missing or damaged, or lacks what the engine needs.
         """
-        directory = find_model(directory)
+        directory = find_model(directory, weights=engine == "torch")
         description = read_description(directory)
         vocabularies = Vocabularies.load(directory, description.model.special)
         for side, vocabulary, words in (

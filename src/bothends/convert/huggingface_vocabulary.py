@@ -286,7 +286,7 @@ def _entries(path: Path) -> tuple[str, ...]:
         numbers = [content[entry] for entry in entries]
     except FileNotFoundError:
         raise BothendsError(f"{path.parent}: no tokenizer, {path.name} is missing") from None
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise BothendsError(f"{path}: damaged, not a vocabulary ({error})") from None
     if numbers != list(range(len(entries))):
         raise BothendsError(f"{path}: ids should count from 0 to {len(entries) - 1}")
