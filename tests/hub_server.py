@@ -226,13 +226,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _create(self, wanted: Mapping[str, Any]) -> None:
         name = f"{wanted['organization']}/{wanted['name']}"
+        url = f"{self.hub.endpoint}/{name}"
         if name in self.hub.repositories:
-            raise _RefusalError(409, message="You already created this model repo")
+            self._send(json.dumps({"error": "You already created it", "url": url}).encode(), 409)
+            return
         private = wanted.get("private") is True or wanted.get("visibility") == "private"
         repository = Repository(private=private)
         repository.commit({".gitattributes": b""}, message="initial commit")
         self.hub.repositories[name] = repository
-        self._json({"url": f"{self.hub.endpoint}/{name}", "name": name})
+        self._json({"url": url, "name": name})
 
     def _commit(self, name: str, branch: str, body: bytes) -> None:
         head, files = self._find(name, branch)

@@ -111,6 +111,12 @@ FC1 = "model.encoder.layers.0.fc1.weight"
         (edit_json("config.json", decoder_ffn_dim=8), "encoder_ffn_dim and decoder_ffn_dim differ"),
         (edit_json("config.json", activation_function="mish"), "activation 'mish' is not"),
         (edit_json("config.json", pad_token_id=-1), "pad_token_id should be a token's id"),
+        (edit_json("config.json", bad_words_ids=5), "bad_words_ids should be lists of token ids"),
+        (edit_json("config.json", bad_words_ids=[[-1]]), "bad_words_ids should be lists of"),
+        (edit_json("config.json", bad_words_ids=[["a"]]), "bad_words_ids should be lists of"),
+        (edit_json("config.json", encoder_attention_heads=5, decoder_attention_heads=5), "heads"),
+        (edit_json("config.json", eos_token_id=10**6), "outside the vocabulary of 324"),
+        (edit_json("config.json", encoder_layers=10**9), "weights; expected at most"),
         (edit_tensor(FC1, None), f"model.safetensors: tensor {FC1} is missing"),
         (edit_tensor(FC1, np.transpose), f"tensor {FC1} has shape (32, 48), but config.json asks"),
         (cut("model.safetensors", 5000), "model.safetensors: damaged, not a file of weights"),
@@ -192,6 +198,22 @@ def test_a_multilingual_model_is_converted_for_a_pair(
     assert convert(original, *right) == 0
     description = read_description(tmp_path / "out")
     assert (description.source_language, description.target_language) == ("fra_Latn", "eng_Latn")
+
+
+def test_languages_that_make_no_sense(
+    originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = copy(originals / "nllb", tmp_path / "original")
+    edit_json("tokenizer_config.json", src_lang=5)(original)
+    assert convert(original) == 2
+    assert "a multilingual model, add --source-language" in capsys.readouterr().err
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        foreign_models.m2m(tmp_path / "m2m")
+    far = {str(10**12): {"content": "__xx__"}}
+    edit_json("tokenizer_config.json", added_tokens_decoder=far)(tmp_path / "m2m")
+    assert convert(tmp_path / "m2m") == 1
+    assert "the tokenizer has a token 1000000000000, but" in capsys.readouterr().err
 
 
 def test_a_missing_tokenizer_says_how_to_get_it(

@@ -224,6 +224,33 @@ def test_a_package_with_a_link_is_refused(tmp_path: Path) -> None:
         convert_argos(tmp_path / "bad.argosmodel", ConvertOptions())
 
 
+@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_package_whose_bytes_are_damaged(kind: int, tmp_path: Path) -> None:
+    """Each way of packing has an error of its own for that."""
+    path = tmp_path / "bad.argosmodel"
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        archive.writestr("package/metadata.json", "{}" + " " * 1000)
+        begin = archive.start_dir - archive.infolist()[0].compress_size
+    content = bytearray(path.read_bytes())
+    for share in (0, 4, 8, 16):
+        damaged = content.copy()
+        damaged[begin + share : begin + share + 4] = b"\xff" * 4
+        path.write_bytes(damaged)
+        with pytest.raises(BothendsError, match=r"bad.argosmodel: (damaged|no sentence|not an)"):
+            convert_argos(path, ConvertOptions())
+
+
+def test_errors_name_the_package_and_not_where_it_was_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "bad.argosmodel"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("package/metadata.json", "{}")
+        archive.writestr("package/sentencepiece.model", "")
+        archive.writestr("package/model/model.bin", "truncated")
+    with pytest.raises(BothendsError) as caught:
+        convert_argos(path, ConvertOptions())
+    assert str(caught.value).startswith(f"{path}: package/model/model.bin: ")
+
+
 @pytest.fixture
 def good(tmp_path: Path) -> Path:
     config = preset("tiny", vocabulary_size=60, **SHAPES["pre-norm"])

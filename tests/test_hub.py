@@ -292,6 +292,7 @@ def test_a_download_that_breaks_off(
     find_model(f"hf:{NAME}")
     commit = tiny.repositories[NAME].branches["main"]
     go_offline(monkeypatch)
+    capsys.readouterr()
     status, line = error_line(
         ["export", f"hf:{NAME}@{commit}", "--output", "nowhere"], capsys
     )  # the weights are missing in the cache

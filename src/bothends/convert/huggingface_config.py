@@ -115,4 +115,10 @@ class Settings:
     def forbidden(self) -> list[int]:
         """Tokens that are never generated."""
         words = self._generation.get("bad_words_ids", self._content.get("bad_words_ids")) or []
-        return [word[0] for word in words if isinstance(word, list) and len(word) == 1]
+        well_formed = isinstance(words, list) and all(
+            isinstance(word, list) and all(type(token) is int and token >= 0 for token in word)
+            for word in words
+        )
+        if not well_formed:
+            raise BothendsError(f"{self.path}: bad_words_ids should be lists of token ids")
+        return [word[0] for word in words if len(word) == 1]
