@@ -159,7 +159,7 @@ def hub_errors(name: str) -> Iterator[None]:
     except (*errors.HfHubHTTPError.__bases__, OSError) as error:
         if getattr(error, "strerror", None):
             where = getattr(error, "filename", None) or "the Hub's cache"
-            raise BothendsError(f"{name}: {where}: {error.strerror}") from None  # type: ignore[union-attr]
+            raise BothendsError(f"{name}: {where}: {error.strerror}") from None
         raise _broken_off(name, error) from None
     except (ValueError, RuntimeError) as error:  # bad metadata; the storage's own library
         raise _broken_off(name, error) from None
