@@ -116,7 +116,7 @@ FC1 = "model.encoder.layers.0.fc1.weight"
         (edit_json("config.json", bad_words_ids=[["a"]]), "bad_words_ids should be lists of"),
         (edit_json("config.json", encoder_attention_heads=5, decoder_attention_heads=5), "heads"),
         (edit_json("config.json", eos_token_id=10**6), "outside the vocabulary of 324"),
-        (edit_json("config.json", encoder_layers=10**9), "weights; expected at most"),
+        (edit_json("config.json", encoder_layers=10**9), "encoder_layers: Input should be less"),
         (edit_tensor(FC1, None), f"model.safetensors: tensor {FC1} is missing"),
         (edit_tensor(FC1, np.transpose), f"tensor {FC1} has shape (32, 48), but config.json asks"),
         (cut("model.safetensors", 5000), "model.safetensors: damaged, not a file of weights"),
