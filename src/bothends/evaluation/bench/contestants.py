@@ -130,7 +130,7 @@ def _models(wanted: BenchOptions, scratch: Path, notes: list[str]) -> Iterator[C
     peers_wait = bool(wanted.peers.names)
     with_weights = wanted.peers.asked_for or "torch" in (wanted.engines or ())
     directories = [find_model(model, weights=with_weights) for model in wanted.models]
-    notes += (f"{short_name(each)}: {name}" for each in directories if (name := origin(each)))
+    notes += (f"{short_name(each)}: {origin(each)}" for each in directories if origin(each))
     for directory, name in zip(directories, _short_names(directories), strict=True):
         description = read_description(directory)
         config, order = description.model, description.order
