@@ -98,7 +98,8 @@ class Translator:
         """Load a model.
 
         Args:
-            directory: A model directory, or the name of a bundled model; the default model if None.
+            directory: A model directory, the name of a bundled model, or `hf:org/name` or
+                `hf:org/name@revision` on the Hugging Face Hub; the default model if None.
             precision: Insist that the model was exported with this precision.
             threads: Cores to use; by default all that the process may use.
             engine: `"native"` runs int8 models, and is their default if it is built; `"onnx"` runs
@@ -108,7 +109,7 @@ class Translator:
         Raises:
             BothendsError: The directory is missing or damaged, or lacks what the engine needs.
         """
-        directory = find_model(directory)
+        directory = find_model(directory, weights=engine == "torch")
         description = read_description(directory)
         vocabularies = load_vocabularies(directory, description)
         if threads is not None and threads < 1:

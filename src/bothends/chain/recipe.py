@@ -22,6 +22,7 @@ from pydantic import (
 from bothends.distillation.filters import PairFilters
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError, UsageError, nearest
+from bothends.model.hub import is_hub_name
 from bothends.records import Strict, first_problem
 from bothends.search.options import SearchOptions
 from bothends.training.recipe import Order
@@ -152,8 +153,10 @@ def check_texts(chain: ChainRecipe) -> None:
         for path in paths:
             if not path.is_file():
                 raise BothendsError(f"{key}: {path}: no such file")
-    if chain.convert is not None and not chain.convert.model.exists():
-        raise BothendsError(f"convert.model: {chain.convert.model}: no such file or directory")
+    if chain.convert is not None:
+        model = chain.convert.model
+        if not is_hub_name(model) and not model.exists():
+            raise BothendsError(f"convert.model: {model}: no such file or directory")
 
 
 def load_chain(path: Path, overrides: Sequence[str] = ()) -> ChainRecipe:

@@ -25,6 +25,7 @@ from bothends.errors import UsageError, nearest
 from bothends.jobs.digests import file_digest
 from bothends.jobs.stages import Stage
 from bothends.model.directory import CONFIG
+from bothends.model.hub import is_hub_name
 from bothends.training.recipe import Recipe
 from bothends.training.recipe_file import load_recipe
 
@@ -220,13 +221,16 @@ def _convert(chain: ChainRecipe, converting: Converting) -> Iterator[CommandStag
     options = converting.model_dump(exclude={"model", "precision"})
     model = converting.model
     files = sorted(model.rglob("*")) if model.is_dir() else [model]
+    content: dict[str, Any] = {"files": _checksums(path for path in files if not path.is_dir())}
+    if is_hub_name(model):  # of which the converted model says what commit it was
+        content = {"repository": str(model)}
     converted = _weights(chain, "teacher")
     yield CommandStage(
         name=_weights_stage(chain, "teacher"),
         arguments=lambda output: ["convert", str(model), *_flags({**options, "output": output})],
         output=converted,
         completion_marker=CONFIG,
-        settings={**options, "files": _checksums(path for path in files if not path.is_dir())},
+        settings={**options, **content},
     )
     yield _export("teacher", chain, converted, converting.precision)
 

@@ -31,6 +31,7 @@ from bothends.cli.fill import fill
 from bothends.cli.order import order
 from bothends.cli.plan import plan
 from bothends.cli.prepare import prepare
+from bothends.cli.push import push
 from bothends.cli.score import score
 from bothends.cli.serve import serve
 from bothends.cli.several import SeveralValues
@@ -70,6 +71,7 @@ app.command()(fill)
 app.command()(order)
 app.command()(plan)
 app.command(cls=SeveralValues)(prepare)
+app.command()(push)
 app.command()(score)
 app.command()(serve)
 app.command(cls=SeveralValues)(splice)

@@ -54,7 +54,7 @@ def job_teacher(
 
     if format_ not in (None, "lines"):
         raise UsageError(f"--format {format_}: a job translates lines, not documents")
-    directory = find_model(model)
+    directory = find_model(model, weights=engine == "torch")
     # A summary is of all sentences of a line.
     splits = format_ is None and read_description(directory).task == "translation"
     return ModelTeacher(

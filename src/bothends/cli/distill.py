@@ -31,7 +31,7 @@ def distill(
     teacher: Annotated[
         Path | None,
         typer.Option(
-            "--teacher", "--model", metavar="DIR", help="The teacher's model directory, or a name."
+            "--teacher", "--model", metavar="DIR", help="The teacher: a directory or a name."
         ),
     ] = None,
     teacher_command: Annotated[
@@ -120,9 +120,8 @@ def distill(
         raise UsageError(first_problem(error)) from None
     model = command = None
     if teacher is not None:
-        model = ModelTeacher(
-            find_model(teacher), engine or "onnx", beam, length_penalty, max_source_length
-        )
+        directory = find_model(teacher, weights=engine == "torch")
+        model = ModelTeacher(directory, engine or "onnx", beam, length_penalty, max_source_length)
     if teacher_command is not None:
         program = ProgramOptions.parse(
             teacher_command, command_timeout, command_window, command_restart

@@ -9,7 +9,9 @@ import typer
 
 
 def export(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Model directory.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Model directory, or hf:org/name.")
+    ],
     precision: Annotated[
         Literal["float32", "int8"],
         typer.Option(help="Precision of the weights and their products."),
@@ -50,11 +52,13 @@ def export(
         ) from None
     from bothends.engines.export import export_model
     from bothends.evaluation.precision import Sample, add_lengths, report_int8
-    from bothends.model.bundled import find_trainable
+    from bothends.model.bundled import find_trainable, refuse_to_write
     from bothends.model.directory import CONFIG, DECODER, ENCODER
 
     # Before anything is written: a sample that cannot be read leaves no half of an export.
     read = None if sample is None else Sample.read(sample, reference)
+    if output is None:
+        refuse_to_write(directory, "name a directory with --output DIR")
     directory = find_trainable(directory)
     output = directory if output is None else output
     if read is not None and add_lengths(directory, read):

@@ -14,7 +14,7 @@ DEFAULTS = TranslationOptions()
 
 ModelOption = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Model directory, or the name of a bundled model."),
+    typer.Option(metavar="DIR", help="Model directory, bundled model, or hf:org/name[@revision]."),
 ]
 BeamOption = Annotated[int, typer.Option(min=1, help="Hypotheses kept; 1 is greedy search.")]
 LengthPenaltyOption = Annotated[

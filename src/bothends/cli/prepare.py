@@ -97,6 +97,7 @@ def prepare(
     from bothends.data.preparation import Preparation, TextFiles
     from bothends.data.preparation import prepare as prepare_corpus
     from bothends.errors import UsageError
+    from bothends.model.bundled import find_if_named
     from bothends.text.pairs import Filters
     from bothends.text.vocabulary import VocabularyOptions
 
@@ -112,8 +113,9 @@ def prepare(
             train=TextFiles(tuple(source), tuple(target)),
             valid=valid,
             output=output,
-            vocabulary=_vocabulary(vocabulary)
-            or VocabularyOptions(
+            vocabulary=find_if_named(vocabulary)
+            if vocabulary is not None
+            else VocabularyOptions(
                 size=_DEFAULT_SIZE if vocabulary_size is None else vocabulary_size,
                 exact=vocabulary_size is not None,
                 character_coverage=character_coverage,
@@ -164,11 +166,3 @@ def _print_report(manifest: CorpusManifest, output: Path) -> None:
             origin += "; the text has no more"
     print(f"vocabulary: {sizes}, {origin}")
     print(f"written to {output}")
-
-
-def _vocabulary(given: Path | None) -> Path | None:
-    """A vocabulary's path, or the directory of a bundled model that has one."""
-    from bothends.model.bundled import bundled_models, find_model
-
-    bundled = given is not None and str(given) in bundled_models()
-    return find_model(given) if bundled else given

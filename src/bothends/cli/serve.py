@@ -17,7 +17,7 @@ def serve(
         list[Path] | None,
         typer.Option(
             metavar="DIR",
-            help="Model directory or bundled model; may be repeated. Else all bundled models.",
+            help="Directory, bundled model or hf:org/name; may be repeated. Else all bundled ones.",
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",

@@ -12,7 +12,8 @@ def verify(
     directories: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DIR]...", help="Models, corpora, runs or chains; else the bundled models."
+            metavar="[DIR]...",
+            help="Models (hf:org/name, too), corpora, runs or chains; else the bundled models.",
         ),
     ] = None,
     record: Annotated[
@@ -25,7 +26,7 @@ def verify(
     Files that differ are listed, and the exit status is 1.
     """
     from bothends.errors import BothendsError, UsageError
-    from bothends.model.bundled import bundled_models, find_model
+    from bothends.model.bundled import bundled_models, find_if_named, refuse_to_write
     from bothends.verification import record as record_model
     from bothends.verification import verify as verify_directory
 
@@ -33,13 +34,13 @@ def verify(
         if not directories:
             raise UsageError("--record: name the model directories")
         for directory in directories:
+            refuse_to_write(directory, "record a directory of yours")
             typer.echo(f"{directory}: {record_model(directory)} files recorded")
         return
     names = directories or [Path(name) for name in bundled_models()]
     problems = 0
     for name in names:
-        directory = find_model(name) if str(name) in bundled_models() else name
-        for found in verify_directory(directory):
+        for found in verify_directory(find_if_named(name, weights=True)):
             state = "as they were written" if not found.problems else "NOT as they were written"
             count = f"{found.files} {'file' if found.files == 1 else 'files'}"
             typer.echo(

@@ -101,7 +101,7 @@ def _read_list(path: Path) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8")
         tokens = json.loads(text) if path.suffix == ".json" else text.split("\n")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BothendsError(f"{path}: damaged, not a list of tokens ({error})") from None
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise BothendsError(f"{path}: damaged, not a list of tokens")

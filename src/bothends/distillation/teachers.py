@@ -17,8 +17,14 @@ from bothends.errors import UsageError
 from bothends.jobs.digests import settings_digest
 from bothends.jobs.filter_process import ProgramOptions
 from bothends.jobs.line_program import LineProgram
-from bothends.model.directory import DECODER, ENCODER, WEIGHTS, read_description
-from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
+from bothends.model.directory import (
+    DECODER,
+    ENCODER,
+    VOCABULARIES,
+    WEIGHTS,
+    read_description,
+)
+from bothends.model.hub import shown
 from bothends.translation import TranslationOptions
 from bothends.translator import Translator
 
@@ -71,7 +77,7 @@ class ModelTeacher:
 
     @property
     def name(self) -> str:
-        return str(self.directory)
+        return shown(self.directory)
 
     @property
     def options(self) -> TranslationOptions:
@@ -100,7 +106,7 @@ class ModelTeacher:
         description.pop("lengths", None)  # which judge a translation and do not change it
         digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
         network = (WEIGHTS,) if self.engine == "torch" else (ENCODER, DECODER)
-        for name in (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *network):
+        for name in (*VOCABULARIES, *network):
             path = self.directory / name
             if path.is_file():  # `start` reports missing files
                 digest.update(name.encode())
@@ -111,7 +117,7 @@ class ModelTeacher:
 
     def provenance(self) -> Mapping[str, Any]:
         return {
-            "teacher": str(self.directory),
+            "teacher": shown(self.directory),
             "teacher_description": read_description(self.directory).model_dump(mode="json"),
         }
 

@@ -30,7 +30,9 @@ from bothends.model.directory import (
     WEIGHTS,
     read_description,
     record_model,
+    write_description,
 )
+from bothends.model.hub import origin
 from bothends.model.weights import in_float32, read_weights
 from bothends.order import GenerationOrder
 
@@ -61,13 +63,17 @@ def _copy_rest(directory: Path, output: Path) -> None:
             if name != CARD:
                 check_file(directory / name)
             write_atomically(output / name, (directory / name).read_bytes())
+    if origin(directory):  # write down which commit it was
+        write_description(output, read_description(directory))
 
 
 def _is_another_model(output: Path, directory: Path) -> bool:
+    if (output / WEIGHTS).exists():
+        return True
+    if origin(directory) and (output / CONFIG).exists():
+        return read_description(output) != read_description(directory)
     config = output / CONFIG
-    return (output / WEIGHTS).exists() or (
-        config.exists() and config.read_bytes() != (directory / CONFIG).read_bytes()
-    )
+    return config.exists() and config.read_bytes() != (directory / CONFIG).read_bytes()
 
 
 def write_graphs(

@@ -31,6 +31,7 @@ from bothends.digests import check_content, record_digests
 from bothends.errors import BothendsError, UsageError
 from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
+from bothends.model.hub import origin
 from bothends.model.lengths import LengthStatistics
 from bothends.order import GenerationOrder
 from bothends.records import Strict, first_problem, parse_versioned, read_bounded
@@ -86,7 +87,10 @@ class Description(Strict):
 
 
 def read_description(directory: Path) -> Description:
-    """The description of the model in `directory`, or an error that says what is wrong with it."""
+    """The description of the model in `directory`, or an error that says what is wrong with it.
+
+    Of a model in the Hub's cache, the provenance says which commit it is.
+    """
     path = Path(directory) / CONFIG
     if not Path(directory).is_dir():
         raise BothendsError(f"{directory}: no such model directory")
@@ -104,6 +108,10 @@ def read_description(directory: Path) -> Description:
     except ValidationError as error:
         raise BothendsError(f"{path}: {first_problem(error)}") from None
     check_content(path, text)
+    downloaded_from = origin(directory)
+    if downloaded_from is not None:
+        known = {**description.provenance, "downloaded_from": str(downloaded_from)}
+        description = description.model_copy(update={"provenance": known})
     return description
 
 

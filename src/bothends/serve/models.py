@@ -16,6 +16,7 @@ from pathlib import Path
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.bundled import DEFAULT_MODEL, bundled_models, find_model
 from bothends.model.directory import CARD, WEIGHTS, Description, read_description
+from bothends.model.hub import short_name
 from bothends.serve.logs import log
 from bothends.translator import LoadOptions, Translator
 
@@ -88,12 +89,10 @@ class Models:
         self._lock = threading.Lock()
         self._models: dict[str, ServedModel] = {}
         for each in directories or _bundled():
-            directory = find_model(each)
-            name = directory.resolve().name
+            directory = find_model(each, weights=self._load.engine == "torch")
+            name = short_name(directory)
             if name in self._models:
-                raise UsageError(
-                    f"{directory}: another model is called {name}, too; rename a directory"
-                )
+                raise UsageError(f"{each}: another model is called {name}, too; rename a directory")
             self._models[name] = ServedModel(name, directory, read_description(directory))
         if not self._models:
             raise UsageError("no model to serve: name a model directory (--model DIR)")

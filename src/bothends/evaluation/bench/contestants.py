@@ -30,6 +30,7 @@ from bothends.metrics.sums import bleu, tokenizer_for
 from bothends.model.bundled import find_model
 from bothends.model.config import ModelConfig
 from bothends.model.directory import Description, read_description, write_description
+from bothends.model.hub import origin, short_name, shown
 from bothends.model.weights import Weights, in_float32, read_weights
 from bothends.order import GenerationOrder
 from bothends.text.vocabulary import Vocabularies
@@ -127,7 +128,9 @@ def _models(wanted: BenchOptions, scratch: Path, notes: list[str]) -> Iterator[C
     if wanted.source is not None:
         pairs = read_pairs(wanted.source, wanted.reference, wanted.sentences or TEXT_SENTENCES)
     peers_wait = bool(wanted.peers.names)
-    directories = [find_model(model) for model in wanted.models]
+    with_weights = wanted.peers.asked_for or "torch" in (wanted.engines or ())
+    directories = [find_model(model, weights=with_weights) for model in wanted.models]
+    notes += (f"{short_name(each)}: {origin(each)}" for each in directories if origin(each))
     for directory, name in zip(directories, _short_names(directories), strict=True):
         description = read_description(directory)
         config, order = description.model, description.order
@@ -238,7 +241,7 @@ def _embedded(order: GenerationOrder) -> int:
 
 def _short_names(directories: Sequence[Path]) -> list[str]:
     """The last part of each path, or the whole path where two would be called the same."""
-    names = [directory.resolve().name for directory in directories]
+    names = [short_name(directory) for directory in directories]
     if len(set(names)) < len(names):
-        return [str(directory) for directory in directories]
+        return [shown(directory) for directory in directories]
     return names
