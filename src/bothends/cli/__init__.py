@@ -34,6 +34,7 @@ from bothends.cli.prepare import prepare
 from bothends.cli.score import score
 from bothends.cli.serve import serve
 from bothends.cli.several import SeveralValues
+from bothends.cli.shortlist import shortlist
 from bothends.cli.splice import splice
 from bothends.cli.train import train
 from bothends.cli.translate import summarize, translate
@@ -72,6 +73,7 @@ app.command()(plan)
 app.command(cls=SeveralValues)(prepare)
 app.command()(score)
 app.command()(serve)
+app.command()(shortlist)
 app.command(cls=SeveralValues)(splice)
 app.command("summarize", help="Summarise text, line by line, with a model that does.")(summarize)
 app.command()(train)

@@ -33,6 +33,7 @@ from bothends.cli.options import (
     MaxSourceLengthOption,
     ModelOption,
     PrecisionOption,
+    ShortlistOption,
     ThreadsOption,
 )
 from bothends.cli.outputs import check_writable
@@ -89,6 +90,7 @@ def translate(
     precision: PrecisionOption = None,
     engine: EngineOption = None,
     device: DeviceOption = None,
+    shortlist: ShortlistOption = True,
     invalid: InvalidOption = "error",
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at a line or translation that would be cut.")
@@ -123,7 +125,7 @@ def translate(
     inputs = expand_globs(files or [])
     if workers is not None or shard is not None:
         others = (n_best > 1, min_length, max_length, deduplicate, scores, json_, strict, threads)
-        if any(others) or precision or device or invalid != "error":
+        if any(others) or precision or device or not shortlist or invalid != "error":
             raise UsageError(
                 "of the options for translations, a job takes --beam, --length-penalty, "
                 "--max-source-length, --engine and --format lines alone"
@@ -156,7 +158,7 @@ def translate(
     begin = time.monotonic()
     count, advance = 0, None
     with (
-        LoadOptions(engine, precision, threads, device).load(model) as translator,
+        LoadOptions(engine, precision, threads, device, shortlist).load(model) as translator,
         ExitStack() as stack,
     ):
         destination = OutputFiles(outputs, stack) if outputs else StandardOutput()

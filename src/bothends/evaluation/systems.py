@@ -101,6 +101,7 @@ def _translate(plan: EvaluationPlan, sources: Sequence[str]) -> Iterator[System]
             translations = translate_all(translator, str(directory), sources, options)
         texts = [translation.text for translation in translations]
         order, engine = translator.description.order, translator.engine_name
+        engine += " with a shortlist" if translator.shortlist is not None else ""
         yield System(str(directory), f"{directory}: {order}, {engine}, {settings}", texts)
 
 
