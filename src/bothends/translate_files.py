@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
@@ -21,7 +22,7 @@ from bothends.files import atomic_file
 from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
 from bothends.text.sentences import holds_several
 from bothends.translation import EMPTY, Translation, TranslationOptions
-from bothends.translator import Translator
+from bothends.translator import LoadOptions, Translator
 
 if TYPE_CHECKING:  # lines need none of it, and it takes its time to import
     from bothends.documents import DocumentFormat
@@ -140,7 +141,7 @@ def format_by_name(inputs: Sequence[Path]) -> DocumentFormat | None:
 
     Files of several formats are an error: which one is meant, nobody can guess.
     """
-    if not inputs:
+    if not any(path.suffix for path in inputs):  # nothing tells what they are
         return None
     from bothends.documents import format_of
 
@@ -299,3 +300,68 @@ def translate_documents(
         warn(f"{count:,} translations of sentences were cut at the maximum length")
     if count := counts["short"]:
         warn(f"{count:,} translations of sentences are much shorter than their sources")
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that `bothends translate` is asked for."""
+
+    #: stdin if there is none
+    inputs: Sequence[Path] = ()
+    #: stdout if there is none
+    outputs: Sequence[Path] = ()
+    model: Path | None = None
+    loading: LoadOptions = field(default_factory=LoadOptions)
+    options: TranslationOptions = field(default_factory=TranslationOptions)
+    #: None: lines that may hold several sentences
+    format: DocumentFormat | None = None
+    lines: LineFormat = LineFormat()
+    invalid: Invalid = "error"
+    strict: bool = False
+    #: None: on a terminal
+    progress: bool | None = None
+
+
+def carry_out(request: Request) -> None:
+    """Load the model, and translate from the inputs to the outputs."""
+    reader = LineReader(request.inputs, request.invalid)
+    begin = time.monotonic()
+    count, advance, progress = 0, None, request.progress
+    is_document = request.format is not None and request.format != "lines"
+    with request.loading.load(request.model) as translator, ExitStack() as stack:
+        destination = OutputFiles(request.outputs, stack) if request.outputs else StandardOutput()
+        if request.format is not None and request.format != "lines":
+            translate_documents(
+                translator,
+                request.inputs,
+                destination,
+                request.format,
+                request.options,
+                request.invalid,
+            )
+        else:
+            if progress is None:  # a bar, unless somebody types the text
+                typed = not request.inputs and sys.stdin is not None and sys.stdin.isatty()
+                progress = sys.stderr.isatty() and not typed
+            if progress and not (sys.stdout.isatty() and not request.outputs):
+                from bothends.progress import progress as bar
+
+                # With the total where it can be known
+                advance = stack.enter_context(bar("translate", "lines", reader.total()))
+            # A summary is of all sentences of a line.
+            translates = translator.description.task == "translation"
+            count = translate_files(
+                translator,
+                reader,
+                destination,
+                replace(request.options, split_sentences=translates and request.format is None),
+                request.lines,
+                strict=request.strict,
+                warn_of_several=translates and request.format == "lines",
+                advance=advance,
+            )
+        if isinstance(destination, OutputFiles):
+            destination.finish()
+    if not is_document and (progress or advance is not None):
+        seconds = time.monotonic() - begin
+        print(f"{count:,} lines, {count / seconds:,.1f} a second", file=sys.stderr)

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, overload
 from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision, default_engine, load_engine
 from bothends.errors import BothendsError, UsageError, warn
-from bothends.filling import Filler, Filling, FillOptions, find_alternatives
 from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
 from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from bothends.filling import Filler, Filling
     from bothends.translation import OptionFields
 
 
@@ -326,6 +326,8 @@ class Translator:
 
         Prefix and suffix, texts or tokens, come back exactly as they are given.
         """
+        from bothends.filling import FillOptions
+
         fill_options = FillOptions(n_best=n_best, **options)
         with self._model.context():
             return self._filler.fill(source, prefix, suffix, fill_options)
@@ -339,6 +341,8 @@ class Translator:
         **options: Any,
     ) -> list[Filling]:
         """Other ways to say a span of a translation: a text in it, or a pair of offsets."""
+        from bothends.filling import FillOptions, find_alternatives
+
         fill_options = FillOptions(n_best=n_best, **options)
         with self._model.context():
             return find_alternatives(self._filler, source, translation, span, fill_options)
@@ -377,6 +381,8 @@ class Translator:
 
     @property
     def _filler(self) -> Filler:
+        from bothends.filling import Filler
+
         return Filler(self._model.generator, self.vocabularies)
 
     def _translating(self, options: TranslationOptions | None, changes: Any) -> Translating:

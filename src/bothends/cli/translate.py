@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -38,10 +34,6 @@ from bothends.cli.options import (
 )
 from bothends.cli.outputs import check_writable
 from bothends.errors import UsageError
-
-if TYPE_CHECKING:
-    from bothends.progress import Advance
-    from bothends.text.lines import LineReader
 
 
 def translate(
@@ -108,16 +100,13 @@ def translate(
 
     Line N of the output belongs to line N of the input.
     """
-    from bothends.text.lines import LineReader
     from bothends.translate_files import (
         LineFormat,
-        OutputFiles,
-        StandardOutput,
+        Request,
+        carry_out,
         choose_outputs,
         expand_globs,
         format_by_name,
-        translate_documents,
-        translate_files,
     )
     from bothends.translation import TranslationOptions
     from bothends.translator import LoadOptions
@@ -149,44 +138,24 @@ def translate(
     # What a pipe brings, or a job with scores and records, are lines.
     if format_ is None and not (scores or json_ or n_best > 1):
         format_ = format_by_name(inputs)
-    is_document = format_ is not None and format_ != "lines"
-    if is_document and (n_best > 1 or scores or json_):
+    if format_ not in (None, "lines") and (n_best > 1 or scores or json_):
         raise UsageError(
             f"--format {format_}: is written as text, without --n-best, --scores, --json"
         )
-    reader = LineReader(inputs, invalid)
-    begin = time.monotonic()
-    count, advance = 0, None
-    with (
-        LoadOptions(engine, precision, threads, device, shortlist).load(model) as translator,
-        ExitStack() as stack,
-    ):
-        destination = OutputFiles(outputs, stack) if outputs else StandardOutput()
-        if format_ is not None and format_ != "lines":
-            translate_documents(translator, inputs, destination, format_, options, invalid)
-        else:
-            if progress is None:  # a bar, unless somebody types the text
-                typed = not inputs and sys.stdin is not None and sys.stdin.isatty()
-                progress = sys.stderr.isatty() and not typed
-            if progress and not (sys.stdout.isatty() and not outputs):
-                advance = stack.enter_context(_bar(reader))
-            # A summary is of all sentences of a line.
-            translates = translator.description.task == "translation"
-            count = translate_files(
-                translator,
-                reader,
-                destination,
-                replace(options, split_sentences=translates and format_ is None),
-                LineFormat(n_best, scores, json_),
-                strict=strict,
-                warn_of_several=translates and format_ == "lines",
-                advance=advance,
-            )
-        if isinstance(destination, OutputFiles):
-            destination.finish()
-    if not is_document and (progress or advance is not None):
-        seconds = time.monotonic() - begin
-        print(f"{count:,} lines, {count / seconds:,.1f} a second", file=sys.stderr)
+    carry_out(
+        Request(
+            inputs,
+            outputs,
+            model,
+            LoadOptions(engine, precision, threads, device, shortlist),
+            options,
+            format_,
+            LineFormat(n_best, scores, json_),
+            invalid,
+            strict,
+            progress,
+        )
+    )
 
 
 @wraps(translate)
@@ -195,10 +164,3 @@ def summarize(**options: Any) -> None:
     if options["model"] is None:
         raise UsageError("no bundled model summarises: name one with --model DIR")
     translate(**{**options, "format_": options["format_"] or "lines"})
-
-
-def _bar(reader: LineReader) -> AbstractContextManager[Advance]:
-    """A progress bar, or lines of progress, with the total where it can be known."""
-    from bothends.progress import progress
-
-    return progress("translate", "lines", reader.total())

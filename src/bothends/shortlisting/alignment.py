@@ -7,13 +7,14 @@ as likely to have been the one. From that alone, p(target word | source word) is
     M   p(t | s) is what s got of t, over all that s got
 
 The table is sparse: it has the pairs of words that stand in some pair of sentences together. Links
-(a target word and a source word of its pair) are gone through in chunks, so that memory stays small.
+(a target word and a source word of its pair) are gone through in chunks, so memory stays small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ class WordTable:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Links of some pairs. `places` are theirs in the table, those of a target word side by side."""
+    """Links of some pairs: their `places` in the table, those of a target word side by side."""
 
     places: NDArray[np.int32]
     #: where the links of each target word begin, and how many it has
@@ -93,9 +94,7 @@ def _parts(
             links = 0
     cuts.append(len(sources))
     return [
-        (sources[begin:end], targets[begin:end])
-        for begin, end in zip(cuts, cuts[1:], strict=False)
-        if end > begin
+        (sources[begin:end], targets[begin:end]) for begin, end in pairwise(cuts) if end > begin
     ]
 
 

@@ -1,4 +1,4 @@
-"""From text and its translation to a shortlist: the best words of each word, and those of everybody.
+"""From translated text to a shortlist: the best words of each word, and those of everybody.
 
 Some words are always allowed, whatever the text says of them: special tokens, bytes, single
 characters, digits and punctuation, which spell all that has no word of its own, and the most

@@ -8,7 +8,8 @@ namespace bothends {
 OutputWords::OutputWords(const Network& network, std::vector<int32_t> ids)
     : ids_(std::move(ids)),
       memory_(packed_bytes(static_cast<int>(ids_.size()), network.plain_output.inputs,
-                           network.kernels.layout)) {
+                           network.kernels.layout),
+              false) {
   pack_rows(network.plain_output, network.output, network.wide_output, ids_, memory_.data(),
             &matrix_);
 }

@@ -94,14 +94,18 @@ void find_places(const uint16_t* order, std::vector<int>* places) {
   }
 }
 
-// One output's weights into its panel.
-void place_row(const int8_t* row, int inputs, int panel, const std::vector<int>& places, int8_t* to) {
-  int input = 0;
-  for (; input + 4 <= inputs; input += 4) {
-    std::memcpy(to + static_cast<size_t>(places[input / 4]) * panel * 4, row + input, 4);
-  }
-  if (input < inputs) {
-    std::copy(row + input, row + inputs, to + static_cast<size_t>(places[input / 4]) * panel * 4);
+// The weights of a panel's outputs into their places. Step by step: what is written lies side by side.
+void place_rows(const std::vector<const int8_t*>& rows, int inputs, int panel,
+                const std::vector<int>& places, int8_t* to) {
+  for (int input = 0; input < inputs; input += 4) {
+    int8_t* step = to + static_cast<size_t>(places[input / 4]) * panel * 4;
+    if (input + 4 <= inputs) {
+      for (size_t o = 0; o < rows.size(); ++o) std::memcpy(step + o * 4, rows[o] + input, 4);
+    } else {
+      for (size_t o = 0; o < rows.size(); ++o) {
+        std::copy(rows[o] + input, rows[o] + inputs, step + o * 4);
+      }
+    }
   }
 }
 
@@ -131,14 +135,15 @@ bool pack(const PlainMatrix& plain, Layout layout, uint8_t* memory, PackedMatrix
   std::vector<int> places(m.padded_inputs / 4);
   find_places(nullptr, &places);
   std::vector<uint8_t> of_output(pairs), of_panel(pairs);
+  std::vector<const int8_t*> rows;
   for (int p = 0; p < m.panels(); ++p) {
     const int first = p * m.panel, count = std::min(m.panel, plain.outputs - first);
-    const int8_t* rows = plain.values + static_cast<size_t>(first) * plain.inputs;
+    rows.clear();
+    for (int o = 0; o < count; ++o) rows.push_back(plain.row(first + o));
     if (layout.pairs) {
       std::fill(of_panel.begin(), of_panel.end(), 0);
       for (int o = 0; o < count; ++o) {
-        find_wide_pairs(rows + static_cast<size_t>(o) * plain.inputs, plain.inputs,
-                        of_output.data());
+        find_wide_pairs(rows[o], plain.inputs, of_output.data());
         for (int i = 0; i < pairs; ++i) of_panel[i] |= of_output[i];
         if (wide == nullptr) continue;
         std::copy(of_output.begin(), of_output.end(),
@@ -149,15 +154,15 @@ bool pack(const PlainMatrix& plain, Layout layout, uint8_t* memory, PackedMatrix
       find_places(order, &places);
     }
     for (int o = 0; o < count; ++o) {
-      const int8_t* row = rows + static_cast<size_t>(o) * plain.inputs;
       int sum = 0;
       for (int input = 0; input < plain.inputs; ++input) {
-        sum += row[input];
-        largest = std::max<int>(largest, row[input] < 0 ? -row[input] : row[input]);
+        const int weight = rows[o][input];
+        sum += weight;
+        largest = std::max(largest, weight < 0 ? -weight : weight);
       }
       parts.offsets[first + o] = -128 * sum;
-      place_row(row, plain.inputs, m.panel, places, parts.values + p * m.panel_bytes() + o * 4);
     }
+    place_rows(rows, plain.inputs, m.panel, places, parts.values + p * m.panel_bytes());
   }
   return largest <= kMaxWeight;
 }
@@ -174,11 +179,20 @@ void pack_rows(const PlainMatrix& plain, const PackedMatrix& whole, const std::v
     parts.bias[i] = whole.bias[rows[i]];
     parts.offsets[i] = whole.offsets[rows[i]];
   }
+  std::fill(parts.scales + outputs, parts.scales + m.padded_outputs, 0.0f);
+  std::fill(parts.bias + outputs, parts.bias + m.padded_outputs, 0.0f);
+  std::fill(parts.offsets + outputs, parts.offsets + m.padded_outputs, 0);
   std::vector<int> places(m.padded_inputs / 4);
   find_places(nullptr, &places);
   std::vector<uint8_t> of_panel(pairs);
+  std::vector<const int8_t*> own_rows;
   for (int p = 0; p < m.panels(); ++p) {
     const int first = p * m.panel, count = std::min(m.panel, outputs - first);
+    int8_t* values = parts.values + p * m.panel_bytes();
+    const bool padded = count < m.panel || m.inputs < m.padded_inputs;
+    if (padded) std::memset(values, 0, m.panel_bytes());
+    own_rows.clear();
+    for (int o = 0; o < count; ++o) own_rows.push_back(plain.row(rows[first + o]));
     if (layout.pairs) {
       std::fill(of_panel.begin(), of_panel.end(), 0);
       for (int o = 0; o < count; ++o) {
@@ -189,10 +203,7 @@ void pack_rows(const PlainMatrix& plain, const PackedMatrix& whole, const std::v
       parts.narrow[p] = static_cast<uint16_t>(order_pairs(of_panel.data(), pairs, order));
       find_places(order, &places);
     }
-    for (int o = 0; o < count; ++o) {
-      place_row(plain.values + static_cast<size_t>(rows[first + o]) * plain.inputs, plain.inputs,
-                m.panel, places, parts.values + p * m.panel_bytes() + o * 4);
-    }
+    place_rows(own_rows, plain.inputs, m.panel, places, values);
   }
 }
 
