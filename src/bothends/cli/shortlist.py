@@ -36,7 +36,8 @@ def shortlist(
 ) -> None:
     """Learn which target words a sentence may use.
 
-    It is stored in the model, whose search is faster with it. Prints how much of held-out translations, and of the model's own, it allows.
+    It is stored in the model, whose search is faster with it. Prints how much of held-out
+    translations, and of the model's own, it allows.
     """
     from bothends.shortlisting.learn import ShortlistOptions
     from bothends.shortlisting.report import make_shortlist
