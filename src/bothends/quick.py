@@ -10,7 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 #: Options with a value that are understood here, and the values that some of them have.
-_OPTIONS = {"--model": None, "--beam": None, "--engine": ("native", "onnx")}
+_OPTIONS: dict[str, tuple[str, ...] | None] = {
+    "--model": None,
+    "--beam": None,
+    "--engine": ("native", "onnx"),
+}
 
 
 def plain_translation(arguments: Sequence[str]) -> Callable[[], None] | None:
