@@ -19,11 +19,18 @@ def main() -> None:
     if interruptible:
         # Not an exception: a package that is half imported might catch it and call it its own.
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-    from bothends.cli import run
+    # A program needs none of pydantic's plugins, and looking for them takes a while.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    from bothends.quick import plain_translation
 
+    if translation := plain_translation(sys.argv[1:]):
+        import bothends.translate_files  # noqa: F401  (all that takes its time)
+        from bothends.console import run_command
+    else:
+        from bothends.cli import run
     if interruptible:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.exit(run())
+    sys.exit(run_command(translation) if translation else run())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Values read from files: strict, versioned, with errors of one line.
 
-JSON and YAML are read here and nowhere else, since both can be written to bring a reader down: a
-hundred thousand brackets, an alias to itself, ten lines of aliases that stand for a billion values.
+JSON is read here, YAML in `yaml_records`, and neither anywhere else, since both can be written to
+bring a reader down: a hundred thousand brackets, an alias to itself, ten lines of aliases that
+stand for a billion values.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bothends.errors import BothendsError
@@ -19,11 +19,6 @@ from bothends.errors import BothendsError
 DEEPEST = 50
 #: Bytes of a JSON file: the manifest of half a million shards.
 LARGEST_JSON = 64 << 20
-#: Bytes of a YAML file, which people write by hand, and values in it, aliases resolved.
-LARGEST_YAML = 1 << 20
-MOST_VALUES = 100_000
-#: Keys that YAML's `<<` may bring into one mapping, and mappings that it may merge.
-_MOST_MERGED_KEYS, _MOST_MERGED = 1000, 100
 #: Bits of a whole number. Python cannot even print one of some ten thousand.
 _LONGEST_NUMBER = 128
 
@@ -51,21 +46,7 @@ def parse_json(text: bytes) -> Any:
         raise ValueError(f"brackets more than {DEEPEST} levels deep") from None
     except UnicodeDecodeError as error:  # which carries all of the text
         raise ValueError(f"byte {error.start} is not {error.encoding}") from None
-    _check(value, most_values=len(text))
-    return value
-
-
-def parse_yaml(text: str) -> Any:
-    """The value of a YAML text, or a ValueError or YAMLError."""
-    try:
-        value = yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError):
-        raise
-    except RecursionError:
-        raise ValueError(f"more than {DEEPEST} levels deep") from None
-    except Exception as error:  # such as an IndexError for `!!int ""`: PyYAML's tags are careless
-        raise ValueError(f"a tag and its value do not fit ({error!r})") from None
-    _check(value, MOST_VALUES)
+    check_value(value, most_values=len(text))
     return value
 
 
@@ -97,57 +78,7 @@ def first_problem(error: ValidationError) -> str:
     return f"{where}: {message}" if where else message
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses what is nested too deeply, and a key that is there twice.
-
-    Of the latter YAML would take the last without a word.
-    """
-
-    _depth = 0
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise yaml.composer.ComposerError(
-                problem=f"more than {DEEPEST} levels deep",
-                problem_mark=self.peek_event().start_mark,  # type: ignore[no-untyped-call]
-            )
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        for key, value in node.value:
-            if (
-                key.tag == "tag:yaml.org,2002:merge"
-                and isinstance(value, yaml.SequenceNode)
-                and len(value.value) > _MOST_MERGED
-            ):
-                raise _too_much(value)
-        super().flatten_mapping(node)
-        if len(node.value) > _MOST_MERGED_KEYS:
-            raise _too_much(node)
-
-    def compose_mapping_node(self, anchor: Any) -> Any:
-        node = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise yaml.composer.ComposerError(
-                        problem=f"{key.value} is there twice", problem_mark=key.start_mark
-                    )
-                seen.add(key.value)
-        return node
-
-
-def _too_much(node: yaml.Node) -> yaml.YAMLError:
-    return yaml.constructor.ConstructorError(
-        problem="merges more than can be meant", problem_mark=node.start_mark
-    )
-
-
-def _check(value: Any, most_values: int) -> None:
+def check_value(value: Any, most_values: int) -> None:
     """A ValueError for a value that whoever works with it, or prints it, might stumble over."""
     # Not recursive, so that nothing is too deep for it; what refers to itself has no end of levels.
     waiting, count = [(value, 0)], 0

@@ -140,7 +140,7 @@ def format_by_name(inputs: Sequence[Path]) -> DocumentFormat | None:
 
     Files of several formats are an error, because the output has only one.
     """
-    if not inputs:
+    if not any(path.suffix for path in inputs):  # nothing tells what they are
         return None
     from bothends.documents import format_of
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision, default_engine, load_engine
-from bothends.errors import UsageError
-from bothends.filling import Filler, Filling, FillOptions, find_alternatives
+from bothends.errors import BothendsError, UsageError, warn
 from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
+from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist
 from bothends.processes import available_cores
 from bothends.search.generator import Generator
 from bothends.search.options import check_whole_number
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from bothends.filling import Filler, Filling
     from bothends.translation import OptionFields
 
 
@@ -63,6 +64,7 @@ class Translator:
         vocabularies: The source and the target vocabulary.
         threads: Batches that are translated at once.
         engine_name: What runs the network: `native`, `onnx` or `torch`.
+        shortlist: The words that each sentence may use, or None: all of them.
     """
 
     def __init__(
@@ -73,14 +75,16 @@ class Translator:
         threads: int = 1,
         context: Callable[[], AbstractContextManager[None]] = nullcontext,
         engine_name: str = "custom",
+        shortlist: Shortlist | None = None,
     ) -> None:
         """See `load`; this is for an engine of your own. Every batch runs inside `context()`."""
         self.description = description
         self.vocabularies = vocabularies
         self.threads = threads
         self.engine_name = engine_name
+        self.shortlist = shortlist
         generator = Generator(
-            engine, description.order, description.model.special, description.model
+            engine, description.order, description.model.special, description.model, shortlist
         )
         self._model = TextModel(generator, vocabularies, context, description.lengths)
         self._workers = Workers(threads)
@@ -94,6 +98,7 @@ class Translator:
         threads: int | None = None,
         engine: EngineName | None = None,
         device: str | None = None,
+        shortlist: bool = True,
     ) -> Translator:
         """Load a model.
 
@@ -105,6 +110,7 @@ class Translator:
             engine: `"native"` runs int8 models, and is their default if it is built; `"onnx"` runs
                 every exported model; `"torch"` needs PyTorch and the model's weights.
             device: Where the torch engine computes, such as `"cuda"`; the CPU by default.
+            shortlist: Use the model's shortlist, if it has one; False: search all words.
 
         Raises:
             BothendsError: The directory is missing or damaged, or lacks what the engine needs.
@@ -116,6 +122,8 @@ class Translator:
             raise UsageError(f"threads must be at least 1, but is {threads}")
         engine = engine or default_engine(directory, precision, description)
         network = load_engine(engine, directory, precision, device, description)
+        if shortlist and engine != "native" and (directory / SHORTLIST).is_file():
+            warn(f"{directory}: the {engine} engine takes no notice of its {SHORTLIST}")
         if engine == "torch":
             # PyTorch spreads a single batch over cores, or over a GPU.
             from bothends.engines.torch import limited_threads
@@ -123,7 +131,11 @@ class Translator:
             context = partial(limited_threads, threads)
             return cls(network, description, vocabularies, 1, context, engine)
         workers = threads or available_cores()
-        return cls(network, description, vocabularies, workers, engine_name=engine)
+        words = None
+        if shortlist and engine == "native":
+            sizes = description.model.vocabulary_size, description.model.target_size
+            words = read_shortlist(directory, *sizes)
+        return cls(network, description, vocabularies, workers, engine_name=engine, shortlist=words)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an iterable of str, too
@@ -307,6 +319,8 @@ class Translator:
 
         Prefix and suffix, texts or tokens, come back exactly as they are given.
         """
+        from bothends.filling import FillOptions
+
         fill_options = FillOptions(n_best=n_best, **options)
         with self._model.context():
             return self._filler.fill(source, prefix, suffix, fill_options)
@@ -320,6 +334,8 @@ class Translator:
         **options: Any,
     ) -> list[Filling]:
         """Other ways to say a span of a translation: a text in it, or a pair of offsets."""
+        from bothends.filling import FillOptions, find_alternatives
+
         fill_options = FillOptions(n_best=n_best, **options)
         with self._model.context():
             return find_alternatives(self._filler, source, translation, span, fill_options)
@@ -358,6 +374,8 @@ class Translator:
 
     @property
     def _filler(self) -> Filler:
+        from bothends.filling import Filler
+
         return Filler(self._model.generator, self.vocabularies)
 
     def _translating(self, options: TranslationOptions | None, changes: Any) -> Translating:
@@ -378,6 +396,8 @@ class LoadOptions:
     precision: Precision | None = None
     threads: int | None = None
     device: str | None = None
+    #: use a model's shortlist, if it has one
+    shortlist: bool = True
 
     def load(self, directory: Path | str | None) -> Translator:
         return Translator.load(
@@ -386,4 +406,5 @@ class LoadOptions:
             precision=self.precision,
             threads=self.threads,
             device=self.device,
+            shortlist=self.shortlist,
         )

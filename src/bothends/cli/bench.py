@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.cli.options import CommandOption, CommandTimeoutOption, JsonFileOption
+from bothends.cli.options import (
+    CommandOption,
+    CommandTimeoutOption,
+    JsonFileOption,
+    ShortlistOption,
+)
 from bothends.cli.outputs import check_writable, write_json
 from bothends.errors import UsageError
 
@@ -28,7 +33,8 @@ def bench(
         list[str] | None,
         typer.Option(
             metavar="SHAPE[:ORDER,...]",
-            help="Random weights and forced lengths: base, small or tiny, and orders.",
+            help="Random weights and forced lengths: base, small or tiny (base-1: a decoder of "
+            "one layer), and orders.",
         ),
     ] = None,
     batch: Annotated[str, typer.Option(help="Sentences translated together.")] = "1,32",
@@ -69,6 +75,11 @@ def bench(
             help="ctranslate2, transformers, or none. Default: ctranslate2, if installed."
         ),
     ] = None,
+    shortlist: ShortlistOption = True,
+    synthetic_shortlist: Annotated[
+        int | None,
+        typer.Option(min=50, help="Measure synthetic models with so many random words, too."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights, sources and turns.")] = 0,
     json_: JsonFileOption = None,
     picture: Annotated[
@@ -108,6 +119,8 @@ def bench(
         reference=reference,
         seed=seed,
         commands=tuple(ProgramOptions.parse(each, command_timeout) for each in command or []),
+        shortlist=shortlist,
+        synthetic_words=synthetic_shortlist,
     )
     if picture is not None and not wanted.models and not wanted.synthetic:
         raise UsageError("--picture draws speed-ups of orders: name a --model DIR or --synthetic")

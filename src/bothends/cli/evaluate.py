@@ -21,6 +21,7 @@ from bothends.cli.options import (
     JsonFileOption,
     LengthPenaltyOption,
     PrecisionOption,
+    ShortlistOption,
     ThreadsOption,
 )
 from bothends.cli.outputs import check_writable, write_json
@@ -74,6 +75,7 @@ def evaluate(
     precision: PrecisionOption = None,
     engine: EngineOption = None,
     device: DeviceOption = None,
+    shortlist: ShortlistOption = True,
     invalid: InvalidOption = "error",
     output: Annotated[
         list[Path] | None,
@@ -115,7 +117,7 @@ def evaluate(
         options=TranslationOptions(
             beam=beam, length_penalty=length_penalty, deduplicate=deduplicate
         ),
-        loading=LoadOptions(engine, precision, threads, device),
+        loading=LoadOptions(engine, precision, threads, device, shortlist),
         invalid=invalid,
     )
     check_writable(

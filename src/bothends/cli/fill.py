@@ -69,7 +69,9 @@ def fill(
     }
     check_writable({"--svg": svg})
     FillOptions(n_best=n_best, **options)  # complains before the model is loaded
-    translator = Translator.load(model, precision=precision, threads=1, engine=engine)
+    translator = Translator.load(
+        model, precision=precision, threads=1, engine=engine, shortlist=False
+    )
     fillings = translator.fill(source, prefix, suffix, n_best, **options)
     if svg is not None:
         best = fillings[0]

@@ -40,6 +40,9 @@ EngineOption = Annotated[
 DeviceOption = Annotated[
     str | None, typer.Option(help="Device of the torch engine, e.g. cuda. Default: the CPU.")
 ]
+ShortlistOption = Annotated[
+    bool, typer.Option("--shortlist/--no-shortlist", help="Use the model's shortlist, if any.")
+]
 InvalidOption = Annotated[
     Literal["error", "replace"], typer.Option(help="What to do about invalid UTF-8.")
 ]

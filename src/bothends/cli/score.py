@@ -56,7 +56,7 @@ def score(
     from bothends.translator import LoadOptions
 
     pairs = _pairs(LineReader([source], invalid), LineReader([target], invalid), source, target)
-    translator = LoadOptions(engine, precision, threads, device).load(model)
+    translator = LoadOptions(engine, precision, threads, device, shortlist=False).load(model)
     count, tokens, logprob = 0, 0, 0.0
     scores = translator.stream_scores(pairs, max_length=max_length, batch_tokens=batch_tokens)
     with closing(scores):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -33,13 +29,11 @@ from bothends.cli.options import (
     MaxSourceLengthOption,
     ModelOption,
     PrecisionOption,
+    ShortlistOption,
     ThreadsOption,
 )
 from bothends.cli.outputs import check_writable
 from bothends.errors import UsageError
-
-if TYPE_CHECKING:
-    from bothends.progress import Advance
 
 
 def translate(
@@ -86,6 +80,7 @@ def translate(
     precision: PrecisionOption = None,
     engine: EngineOption = None,
     device: DeviceOption = None,
+    shortlist: ShortlistOption = True,
     invalid: InvalidOption = "error",
     glossary: Annotated[
         Path | None,
@@ -107,23 +102,15 @@ def translate(
 
     Line N of the output belongs to line N of the input.
     """
-    from bothends.text.lines import LineReader
-    from bothends.translate_files import (
-        LineFormat,
-        OutputFiles,
-        StandardOutput,
-        choose_outputs,
-        expand_globs,
-        format_by_name,
-        translate_files,
-    )
+    from bothends.translate_files import LineFormat, choose_outputs, expand_globs, format_by_name
+    from bothends.translate_request import TranslationRequest, carry_out
     from bothends.translation import TranslationOptions
     from bothends.translator import LoadOptions
 
     inputs = expand_globs(files or [])
     if workers is not None or shard is not None:
         others = (n_best > 1, min_length, max_length, deduplicate, scores, json_, strict, threads)
-        if any(others) or glossary or precision or device or invalid != "error":
+        if any(others) or glossary or precision or device or not shortlist or invalid != "error":
             raise UsageError(
                 "a job (--workers, --shard) takes only these options: --beam, --length-penalty, "
                 "--max-source-length, --engine and --format lines"
@@ -147,68 +134,25 @@ def translate(
     # What a pipe brings, or a job with scores and records, are lines.
     if format_ is None and not (scores or json_ or n_best > 1):
         format_ = format_by_name(inputs)
-    is_document = format_ is not None and format_ != "lines"
+    is_document = format_ not in (None, "lines")
     if (is_document or glossary) and (n_best > 1 or scores or json_):
         what = f"--format {format_}" if is_document else "--glossary"
         raise UsageError(f"{what}: is written as text, without --n-best, --scores, --json")
-    terms = None
-    if glossary is not None:
-        from bothends.documents import Glossary
-
-        terms = Glossary.load(glossary)
-    reader = LineReader(inputs, invalid)
-    begin = time.monotonic()
-    count, advance = 0, None
-    with (
-        LoadOptions(engine, precision, threads, device).load(model) as translator,
-        ExitStack() as stack,
-    ):
-        destination = OutputFiles(outputs, stack) if outputs else StandardOutput()
-        if progress is None:  # a bar, unless somebody types the text
-            typed = not inputs and sys.stdin is not None and sys.stdin.isatty()
-            progress = sys.stderr.isatty() and not typed
-        if progress and not (sys.stdout.isatty() and not outputs):
-            # How many sentences a document has is known when it has been read to its end.
-            unit, total = ("sentences", None) if is_document or terms else ("lines", reader.total())
-            advance = stack.enter_context(_bar(unit, total))
-        # A summary is of all sentences of a line.
-        translates = translator.description.task == "translation"
-        split = translates and format_ is None
-        if (format_ is not None and format_ != "lines") or terms is not None:
-            from bothends.translate_documents import (
-                DocumentTranslator,
-                translate_documents,
-                translate_lines,
-            )
-
-            documents = DocumentTranslator(
-                translator,
-                options,
-                glossary=terms,
-                split_lines=split,
-                strict=strict,
-                advance=advance,
-            )
-            if format_ is not None and format_ != "lines":
-                translate_documents(documents, inputs, destination, format_, invalid)
-            else:
-                count = translate_lines(documents, reader, destination)
-        else:
-            count = translate_files(
-                translator,
-                reader,
-                destination,
-                replace(options, split_sentences=split),
-                LineFormat(n_best, scores, json_),
-                strict=strict,
-                warn_of_several=translates and format_ == "lines",
-                advance=advance,
-            )
-        if isinstance(destination, OutputFiles):
-            destination.finish()
-    if not is_document and (progress or advance is not None):
-        seconds = time.monotonic() - begin
-        print(f"{count:,} lines, {count / seconds:,.1f} a second", file=sys.stderr)
+    carry_out(
+        TranslationRequest(
+            inputs,
+            outputs,
+            model,
+            LoadOptions(engine, precision, threads, device, shortlist),
+            options,
+            format_,
+            LineFormat(n_best, scores, json_),
+            invalid,
+            strict,
+            progress,
+            glossary,
+        )
+    )
 
 
 @wraps(translate)
@@ -219,8 +163,28 @@ def summarize(**options: Any) -> None:
     translate(**{**options, "format_": options["format_"] or "lines"})
 
 
-def _bar(unit: str, total: int | None) -> AbstractContextManager[Advance]:
-    """A progress bar, or lines of progress, with the total where it can be known."""
-    from bothends.progress import progress
-
-    return progress("translate", unit, total)
+@wraps(translate)
+def summarize(**options: Any) -> None:
+    """`translate` with a model of the user's: the bundled ones only translate."""
+    if options["model"] is None:
+        raise UsageError("no bundled model summarises: name one with --model DIR")
+    translate(**{**options, "format_": options["format_"] or "lines"})
+    is_document = format_ not in (None, "lines")
+    if (is_document or glossary) and (n_best > 1 or scores or json_):
+        what = f"--format {format_}" if is_document else "--glossary"
+        raise UsageError(f"{what}: is written as text, without --n-best, --scores, --json")
+    carry_out(
+        TranslationRequest(
+            inputs,
+            outputs,
+            model,
+            LoadOptions(engine, precision, threads, device, shortlist),
+            options,
+            format_,
+            LineFormat(n_best, scores, json_),
+            invalid,
+            strict,
+            progress,
+            glossary,
+        )
+    )

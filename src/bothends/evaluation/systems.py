@@ -101,6 +101,7 @@ def _translate(plan: EvaluationPlan, sources: Sequence[str]) -> Iterator[System]
             translations = translate_all(translator, str(directory), sources, options)
         texts = [translation.text for translation in translations]
         order, engine = translator.description.order, translator.engine_name
+        engine += " with a shortlist" if translator.shortlist is not None else ""
         # A name on the Hub with the commit that it stood for.
         exact = translator.description.provenance.get("downloaded_from", directory)
         yield System(str(directory), f"{exact}: {order}, {engine}, {settings}", texts)

@@ -5,6 +5,7 @@
                            converted model has vocabulary.json and vocabulary.model
     model.safetensors      weights, for training
     encoder.onnx, decoder.onnx   graphs, for the runtime
+    shortlist.bin          which target words a source word may become, if that was learned
     digests.json           size and SHA-256 of all these
     README.md              the model card, which anybody may edit
 
@@ -33,6 +34,7 @@ from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
 from bothends.model.hub import origin
 from bothends.model.lengths import LengthStatistics
+from bothends.model.shortlist import SHORTLIST
 from bothends.order import GenerationOrder
 from bothends.records import Strict, first_problem, parse_versioned, read_bounded
 from bothends.text.foreign import FOREIGN_FILES
@@ -46,7 +48,7 @@ DECODER = "decoder.onnx"
 CARD = "README.md"
 VOCABULARIES = (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FOREIGN_FILES)
 #: What a model is made of, as far as it is there; `digests.json` describes these.
-FILES = (CONFIG, *VOCABULARIES, WEIGHTS, ENCODER, DECODER)
+FILES = (CONFIG, *VOCABULARIES, WEIGHTS, ENCODER, DECODER, SHORTLIST)
 
 
 class Description(Strict):

@@ -18,6 +18,7 @@ import numpy as np
 
 from bothends.engines.protocol import Engine, pad_sources
 from bothends.model.config import ModelConfig
+from bothends.model.shortlist import Shortlist
 from bothends.order import GenerationOrder, IntArray
 from bothends.search.batch import search_batch
 from bothends.search.beam import Hypothesis
@@ -40,13 +41,20 @@ class Generator:
     special: SpecialTokens
     #: of a model that frames its sources in a way of its own, or has learned positions
     config: ModelConfig | None = None
+    #: which words the search may use; scores and filled gaps are of all words
+    shortlist: Shortlist | None = None
 
     def search(self, sources: Sequence[Sentence], options: SearchOptions) -> list[list[Hypothesis]]:
         """The `n_best` hypotheses of each source, best first, as one batch."""
         if not len(sources):
             return []
         model = (self.engine, self.order, self.special)
-        return search_batch(*model, self.batch(sources), options, self._limits(sources, options))
+        allowed = None
+        if self.shortlist is not None:
+            # Each from its own source: nothing depends on who else is in the batch.
+            allowed = [self.shortlist.allowed(source) for source in sources]
+        limits = self._limits(sources, options)
+        return search_batch(*model, self.batch(sources), options, limits, allowed)
 
     def score(
         self, sources: Sequence[Sentence], targets: Sequence[Sequence[int]]

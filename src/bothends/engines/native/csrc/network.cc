@@ -44,7 +44,7 @@ class Network::Loader {
 
   // Outputs `first` to `last` of a matrix, as a matrix of their own.
   void slice(const std::string& name, int outputs, int inputs, int first, int last, bool bias,
-             PackedMatrix* to, PlainMatrix* from = nullptr) {
+             PackedMatrix* to, PlainMatrix* from = nullptr, std::vector<uint8_t>* wide = nullptr) {
     const uint8_t* values = file_.tensor(name, Tensor::kInt8, {outputs, inputs});
     const uint8_t* scales = file_.tensor(name + ".scales", Tensor::kFloat, {outputs});
     const uint8_t* shift = bias ? file_.tensor(name + ".bias", Tensor::kFloat, {outputs}) : nullptr;
@@ -57,7 +57,7 @@ class Network::Loader {
     const size_t at = bytes_;
     bytes_ += packed_bytes(plain.outputs, inputs, layout);
     jobs_.push_back([=](uint8_t* memory) {
-      if (!pack(plain, layout, memory + at, to)) {
+      if (!pack(plain, layout, memory + at, to, wide)) {
         throw DamagedFile("damaged, tensor " + name + " has weights of more than seven bits");
       }
     });
@@ -163,7 +163,7 @@ Network::Network(const std::string& encoder_path, const std::string& decoder_pat
     }
     if (c.pre_norm) other.norm("decoder.norm", &decoder_norm);
     other.slice(c.tie_output ? embedding : "output.weight", c.target_words, c.width, 0,
-                c.target_words, c.output_bias, &output, &plain_output);
+                c.target_words, c.output_bias, &output, &plain_output, &wide_output);
     decoder_weights_ = other.pack_all();
   } catch (const DamagedFile& error) {
     throw DamagedFile(path + ": " + error.what());

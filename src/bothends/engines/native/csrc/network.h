@@ -77,6 +77,7 @@ class Network {
   Norm encoder_norm, decoder_norm;  // with pre-norm only
   PackedMatrix output;
   PlainMatrix plain_output;  // the same, where it lies in the file
+  std::vector<uint8_t> wide_output;  // and which of its pairs are wide: see `pack`
 
   // Floats from one row of activations to the next: whole panels and whole vectors fit.
   size_t width_stride() const { return round_up(configuration.width, 64); }
