@@ -310,10 +310,10 @@ def test_a_damaged_shard_is_named(options: Distillation, damage: str) -> None:
 def test_what_a_newer_version_wrote_is_not_called_damaged(options: Distillation, name: str) -> None:
     complete(options)
     path = options.output / name
-    path.write_bytes(re.sub(rb'("format_version": )1', rb"\g<1>2", path.read_bytes(), count=1))
+    path.write_bytes(re.sub(rb'("format_version": )2', rb"\g<1>3", path.read_bytes(), count=1))
     if name != "manifest.json":
         (options.output / "manifest.json").unlink()
-    with pytest.raises(BothendsError, match=f"{name}: format version 2, .* a newer bothends"):
+    with pytest.raises(BothendsError, match=f"{name}: format version 3, .* a newer bothends"):
         distill(options)
 
 

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bothends.cli.bulk import (
+    JobSettings,
     OnCrashOption,
+    SameKindOption,
     SearchSettings,
     ShardLinesOption,
     ShardOption,
+    ShardPictureOption,
     WorkersOption,
     job_teacher,
     translate_job,
@@ -40,17 +43,18 @@ from bothends.errors import UsageError
 
 if TYPE_CHECKING:
     from bothends.progress import Advance
+    from bothends.storage import Place
     from bothends.text.lines import LineReader
 
 
 def translate(
     files: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(metavar="FILE", help="Text, line by line; stdin if none."),
     ] = None,
     model: ModelOption = None,
     output: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             "--output",
             "-o",
@@ -101,11 +105,14 @@ def translate(
     shard: ShardOption = None,
     shard_lines: ShardLinesOption = 2000,
     on_crash: OnCrashOption = "error",
+    same_kind: SameKindOption = False,
+    picture: ShardPictureOption = None,
 ) -> None:
     """Translate text, line by line.
 
     Line N of the output belongs to line N of the input.
     """
+    from bothends.storage import parse_place
     from bothends.text.lines import LineReader
     from bothends.translate_files import (
         LineFormat,
@@ -120,7 +127,8 @@ def translate(
     from bothends.translation import TranslationOptions
     from bothends.translator import LoadOptions
 
-    inputs = expand_globs(files or [])
+    places = [parse_place(file) for file in files or []]
+    written = [parse_place(file) for file in output or []]
     if workers is not None or shard is not None:
         others = (n_best > 1, min_length, max_length, deduplicate, scores, json_, strict, threads)
         if any(others) or precision or device or invalid != "error":
@@ -130,9 +138,13 @@ def translate(
             )
         search = SearchSettings(beam, length_penalty, max_source_length)
         teacher = job_teacher(model, engine, search, format_)
-        translate_job(teacher, inputs, output or [], workers, shard, shard_lines, on_crash)
+        settings = JobSettings(workers, shard, shard_lines, on_crash, same_kind, picture)
+        translate_job(teacher, expand_globs(places), written, settings)
         return
-    outputs = choose_outputs(inputs, output) if output else []
+    if same_kind or picture is not None or on_crash != "error":
+        raise UsageError("--same-kind, --picture and --on-crash are of a job: give --workers, too")
+    inputs = [_path(place) for place in expand_globs(places)]
+    outputs = choose_outputs(inputs, [_path(place) for place in written]) if written else []
     check_writable({"--output": outputs}, inputs)
     options = TranslationOptions(
         beam=beam,
@@ -193,6 +205,13 @@ def summarize(**options: Any) -> None:
     if options["model"] is None:
         raise UsageError("no bundled model summarises: name one with --model DIR")
     translate(**{**options, "format_": options["format_"] or "lines"})
+
+
+def _path(place: Place) -> Path:
+    """A place on this machine."""
+    if isinstance(place, Path):
+        return place
+    raise UsageError(f"{place}: only a job reads and writes URLs: give --workers, too")
 
 
 def _bar(reader: LineReader) -> AbstractContextManager[Advance]:
