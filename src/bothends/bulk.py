@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +20,7 @@ from pydantic import Field
 
 from bothends.digests import FileRecord
 from bothends.distillation.corpus_directory import CRASHED, provenance_of
-from bothends.distillation.job import SHARD_LINES, Job, describe_job, encode_lines, read_shards
+from bothends.distillation.job import SHARD_LINES, Job, describe_job, encode_lines
 from bothends.distillation.shard_directory import Account, ShardDirectory
 from bothends.distillation.shard_run import OnCrash, ShardRun, Share
 from bothends.distillation.teachers import Teacher
@@ -150,31 +149,6 @@ def translate_in_bulk(options: BulkTranslation) -> BulkManifest | None:
         manifest = _merge(options, job, shards, outputs)
     remove_tree(shards.place)
     return manifest
-
-
-@dataclass(frozen=True)
-class MeasuredRate:
-    """How fast one worker is on this machine."""
-
-    #: lines a second
-    rate: float
-    #: seconds until it begins
-    start: float
-    lines: int
-
-
-def measure_rate(teacher: Teacher, source: Place, sample: int) -> MeasuredRate:
-    """Translate the first lines of a text, after a few that are not timed."""
-    lines = next(read_shards([source], sample), [])
-    if not lines:
-        raise BothendsError(f"{source}: no lines to translate")
-    begun = time.perf_counter()
-    with teacher.start() as translate:
-        translate(lines[:3])
-        ready = time.perf_counter()
-        translate(lines)
-        ended = time.perf_counter()
-    return MeasuredRate(len(lines) / (ended - ready), ready - begun, len(lines))
 
 
 def _translate(options: BulkTranslation, run: ShardRun) -> None:
