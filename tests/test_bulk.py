@@ -9,15 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from bothends.bulk import BulkTranslation, translate_in_bulk
 from bothends.cli import run
+from bothends.distillation import shard_run
 from bothends.distillation.shard_run import Share
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs.locks import lock_directory
@@ -186,6 +189,90 @@ def test_a_line_that_crashes_workers_is_named(options: BulkTranslation) -> None:
     assert target == "".join(f"{line.upper()}\n" for line in lines)
 
 
+def test_crashing_lines_are_kept_aside_by_request(options: BulkTranslation) -> None:
+    lines = list(SECOND)
+    lines[3] = "poison"
+    write_lines(Path(str(options.inputs[1])), lines)
+    pool = ProcessPool(2, attempts=1)
+    manifest = translate_in_bulk(replace(options, pool=pool, on_crash="aside"))
+    assert manifest is not None
+    assert manifest.crashed == (f"{options.inputs[1]}:4",)
+    aside = json.loads((options.output / "crashed.jsonl").read_bytes())
+    assert aside == {"file": str(options.inputs[1]), "line": 4, "text": "poison"}
+    assert manifest.files.keys() == {"first", "second", "crashed.jsonl"}
+
+
+def test_the_manifest_tells_which_kind_of_processor_made_which_shard(
+    options: BulkTranslation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part, kind in ((1, "old"), (2, "new")):
+        monkeypatch.setattr("bothends.distillation.shard_run.kind_of", lambda _, kind=kind: kind)
+        translate_in_bulk(replace(options, share=Share(part, 2)))
+    insisting = replace(options, same_kind=True)
+    with pytest.raises(BothendsError, match=r"several kinds of processors \(1, 3, 5: new; 0, 2, 4"):
+        translate_in_bulk(insisting)
+    manifest = translate_in_bulk(options)
+    assert manifest is not None
+    assert manifest.kinds == {"new": "1, 3, 5", "old": "0, 2, 4"}
+
+
+def test_another_kind_of_processor_is_refused_before_it_begins(
+    options: BulkTranslation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bothends.distillation.shard_run.kind_of", lambda _: "old")
+    translate_in_bulk(replace(options, share=Share(1, 2)))
+    monkeypatch.setattr("bothends.distillation.shard_run.kind_of", lambda _: "new")
+    with pytest.raises(BothendsError, match=r"another kind of processor \(new, not old\)"):
+        translate_in_bulk(replace(options, same_kind=True))
+    assert len(list((options.output / "shards").glob("*.jsonl"))) == 3  # type: ignore[union-attr]
+
+
+def test_a_worker_of_another_kind_ends_a_job_that_insists(
+    options: BulkTranslation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first shard decides; that of another kind is not kept."""
+    kinds = iter(["old", "old", "new", *["old"] * 9])
+    done = shard_run.ShardDone
+
+    def of_any_kind(*arguments: Any) -> shard_run.ShardDone:
+        return replace(done(*arguments), kind=next(kinds))
+
+    monkeypatch.setattr(shard_run, "ShardDone", of_any_kind)
+    with pytest.raises(BothendsError, match="another kind of processor"):
+        translate_in_bulk(replace(options, same_kind=True))
+    assert len(list((options.output / "shards").glob("*.jsonl"))) == 2  # type: ignore[union-attr]
+
+
+def test_a_picture_shows_the_shards_over_time(options: BulkTranslation, tmp_path: Path) -> None:
+    assert translate_in_bulk(replace(options, picture=tmp_path / "x.svg")) is not None
+    picture = (tmp_path / "x.svg").read_text()
+    assert picture.startswith("<svg ")
+    assert picture.count("<title>shard ") == 6
+    ElementTree.fromstring(picture)
+
+
+def peak_memory(options: BulkTranslation, lines: int) -> int:
+    """Bytes, at most, while a job of so many lines is described and its first shard is made."""
+    path = options.output.parent / f"text-{lines}"
+    assert isinstance(path, Path)
+    with open(path, "w") as file:
+        file.writelines(f"line {number}\n" for number in range(lines))
+    output = options.output.parent / f"out-{lines}"
+    whole = replace(options, inputs=(path,), output=output, shard_lines=1000, share=Share(1, 10**6))
+    tracemalloc.start()
+    try:
+        assert translate_in_bulk(whole) is None
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_text(options: BulkTranslation) -> None:
+    peak_memory(options, 1000)  # imports
+    small, large = (peak_memory(options, lines) for lines in (20_000, 200_000))
+    assert large < small + 300_000, (small, large)  # the text has 2.3 MB
+
+
 def command(tmp_path: Path, *more: str) -> list[str]:
     model = ["--model", str(tiny_model("2x1")), "--beam", "2", "--shard-lines", "30"]
     output = ["--output", str(tmp_path / "out"), "--workers", "2"]
@@ -224,6 +311,8 @@ def test_killed_for_real_it_arrives_at_what_translate_writes(
         (["--shard=3/2"], "shard 3/2: expected I/N"),
         (["--n-best=2"], "a job takes --beam, --length-penalty"),
         (["--json"], "a job takes --beam, --length-penalty"),
+        (["--picture=x.png"], "--picture x.png: expected a name that ends in .svg"),
+        (["--output=s3://"], "s3://: expected s3://PLACE/NAME"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(
@@ -231,6 +320,20 @@ def test_a_mistake_is_told_in_one_line(
 ) -> None:
     write_lines(tmp_path / "text", ["x"])
     status, message = error_line(command(tmp_path, *more), capsys)
+    assert (status, expected in message) == (2, True), message
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["memory://x/y"], "memory://x/y: only a job reads and writes URLs: give --workers, too"),
+        (["--same-kind"], "are of a job: give --workers, too"),
+    ],
+)
+def test_what_only_a_job_can_do_is_said(
+    more: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, message = error_line(["translate", *more], capsys)
     assert (status, expected in message) == (2, True), message
 
 

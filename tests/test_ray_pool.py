@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -158,17 +159,13 @@ def test_nodes_that_are_killed_and_that_join_late_leave_no_trace(
     node = cluster.add_node(num_cpus=1)
     job = replace(job, picture=tmp_path / "shards.svg")
 
-    def disturb() -> None:
+    with ThreadPoolExecutor(1) as executor:  # Ray starts nodes in the first thread alone
+        result = executor.submit(translate_in_bulk, job)
         wait_for(lambda: shards_of(job) >= 5)
         cluster.remove_node(node, allow_graceful=False)
-        late.append(cluster.add_node(num_cpus=1))
-
-    late: list[Any] = []
-    thread = Thread(target=disturb)
-    thread.start()
-    assert translate_in_bulk(job) is not None
-    thread.join()
-    cluster.remove_node(late[0])
+        late = cluster.add_node(num_cpus=1)
+        assert result.result() is not None
+    cluster.remove_node(late)
     check_result(job)
     picture = (tmp_path / "shards.svg").read_text()
     assert picture.count("<title>shard ") == 24

@@ -23,7 +23,7 @@ class ShardTimes:
 
     #: whether all of them are kept, for a picture
     keep: bool = False
-    _begun: float = field(default_factory=time.monotonic)
+    _begun: float = field(default_factory=lambda: time.monotonic())
     #: lines by node
     _lines: dict[str, int] = field(default_factory=dict)
     #: when a node began its first shard
