@@ -22,8 +22,9 @@ quoted() {  # words that a shell on the other side reads as they are
 }
 
 for host in $hosts; do
+    # The variable: a machine that comes back would wait in vain for the store of the round before.
     ${SSH:-ssh -tt -o BatchMode=yes -o ServerAliveInterval=30} "$host" "$(quoted \
-        "${TORCHRUN:-torchrun}" --nnodes "$nodes" --nproc-per-node "${PROCESSES:-1}" \
+        env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 "${TORCHRUN:-torchrun}" --nnodes "$nodes" --nproc-per-node "${PROCESSES:-1}" \
         --max-restarts 3 --rdzv-backend c10d --rdzv-id "${JOB:-bothends}" \
         --rdzv-endpoint "$first:${PORT:-29400}" --shutdown-timeout 3600 \
         -m bothends train "$@")" </dev/null &

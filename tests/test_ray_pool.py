@@ -74,6 +74,7 @@ def cluster() -> Iterator[Any]:
         # A node that is killed closes its connections; one that is slow to answer is not dead.
         patch.setenv("RAY_health_check_failure_threshold", "100")
         patch.setenv("RAY_health_check_timeout_ms", "60000")
+        patch.setenv("RAY_worker_niceness", "0")  # or they starve where other tests run
         started = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
         for _ in range(2):
             started.add_node(num_cpus=1)

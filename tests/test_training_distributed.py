@@ -108,7 +108,10 @@ def test_a_host_that_is_lost_and_comes_back_changes_nothing(tmp_path: Path, coun
         words += ["--rdzv-backend=c10d", "--rdzv-id=test", f"--rdzv-conf={settings}"]
         words += [f"--local-addr={host.address}"]
         command = [*torchrun, *words, *train_command, f"run={tmp_path / 'run'}"]
-        return host.start(command, tmp_path / f"{host.name}.log")
+        # Otherwise those that stayed keep the store of the round before, and nobody tells the
+        # one that comes back where the new one is (PyTorch up to 2.13).
+        own_store = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+        return host.start(command, tmp_path / f"{host.name}.log", **own_store)
 
     try:
         with hosts(count) as (first, *others):

@@ -10,6 +10,7 @@ the same whatever the number of processes.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,10 +34,12 @@ def telling_of_the_lost() -> Iterator[None]:
         text = str(error).strip()
         if not isinstance(error, dist.DistError) and not any(w in text.lower() for w in _LOST):
             raise
-        reason = text.splitlines()[0][:200] if text else type(error).__name__
+        # Without the file of PyTorch that it begins with, and the advice after the first sentence.
+        reason = re.sub(r"^\[[^\]]*\]\s*", "", text).split("\n")[0].split(". ")[0]
         raise BothendsError(
-            f"another process of this training was lost ({reason}); what was trained since the "
-            "last checkpoint is done again, by torchrun --max-restarts or by the same command"
+            f"another process of this training was lost ({reason or type(error).__name__}); what "
+            "was trained since the last checkpoint is done again, by torchrun --max-restarts or by "
+            "the same command"
         ) from None
 
 
