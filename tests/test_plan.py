@@ -96,6 +96,7 @@ def test_impossible_sizes_are_refused(change: dict[str, float]) -> None:
 
 def test_the_command_prints_a_line_for_each_case(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["plan", "--lines=4500000,1e10", "--workers=10,1000", "--rate=100", "--losses=100"]
+    words.append("--serial=0")
     assert run(words) == 0
     rows = re.findall(r"^([\d,]+) +([\d,]+) +(.*?)  +[\d,.]+ +\d+%", capsys.readouterr().out, re.M)
     assert [(lines, cores) for lines, cores, _ in rows] == [

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import cycle, islice
 from pathlib import Path
@@ -86,7 +88,7 @@ def measure(teacher: Teacher, engine: str, source: Place, sample: int, cores: in
     if not lines:
         raise BothendsError(f"{source}: no lines to translate")
     start, alone = _rates(teacher, lines, 1)
-    _, together = (start, alone) if cores == 1 else _rates(teacher, lines, cores)
+    start, together = (start, alone) if cores == 1 else _rates(teacher, lines, cores)
     overhead, line_overhead, serial = _overheads(lines)
     return Measured(
         engine=engine,
@@ -95,7 +97,7 @@ def measure(teacher: Teacher, engine: str, source: Place, sample: int, cores: in
         cores=cores,
         rate_alone=alone,
         rate=together,
-        start=start,
+        start=_command() + start,
         restart=_restart(teacher, lines[:1]),
         overhead=overhead,
         line_overhead=line_overhead,
@@ -103,34 +105,52 @@ def measure(teacher: Teacher, engine: str, source: Place, sample: int, cores: in
     )
 
 
+def _command() -> float:
+    """Seconds until a command has imported what it needs, and can start workers."""
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", f"import {__name__}"], check=True)
+    return time.perf_counter() - begun
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A task, and when it is done, the seconds that it took."""
+
+    lines: list[str]
+    is_first: bool
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True)
 class _Translate:
-    """Work: lines in, the seconds that they took out."""
+    """Work: lines are translated, and it is noted how long that takes."""
 
     teacher: Teacher
 
     @contextmanager
-    def start(self) -> Iterator[Callable[[Sequence[str]], float]]:
+    def start(self) -> Iterator[Callable[[_Timed], _Timed]]:
         with self.teacher.start() as translate:
 
-            def timed(lines: Sequence[str]) -> float:
+            def timed(task: _Timed) -> _Timed:
                 begun = time.perf_counter()
-                translate(lines)
-                return time.perf_counter() - begun
+                translate(task.lines)
+                return replace(task, seconds=time.perf_counter() - begun)
 
             yield timed
 
 
 def _rates(teacher: Teacher, lines: list[str], cores: int) -> tuple[float, float]:
-    """Seconds until a worker begins, and lines a second of each of several at once."""
+    """Seconds until the last worker begins, and lines a second of each of several at once."""
     begun = time.perf_counter()
     # First a line each, so that all begin the rest at about the same time.
-    tasks = [lines[:1]] * cores + [lines] * cores
-    results = ProcessPool(cores).run(_Translate(teacher), tasks)
-    first = next(results)
-    start = time.perf_counter() - begun - first
-    seconds = list(results)[cores - 1 :]
-    return start, len(lines) * len(seconds) / sum(seconds)
+    tasks = [_Timed(lines[:1], True)] * cores + [_Timed(lines, False)] * cores
+    start, seconds = 0.0, 0.0
+    for done in ProcessPool(cores).run(_Translate(teacher), tasks):
+        if done.is_first:
+            start = time.perf_counter() - begun - done.seconds
+        else:
+            seconds += done.seconds
+    return start, len(lines) * cores / seconds
 
 
 @dataclass(frozen=True)

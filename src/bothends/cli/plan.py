@@ -143,14 +143,14 @@ def plan(
 
 
 #: Where nothing is measured: of the machine and model in docs/cluster.md.
-TYPICAL = {"overhead": 0.05, "start": 5.0, "restart": 10.0, "serial": 0.0}
+TYPICAL = {"overhead": 0.002, "start": 2.0, "restart": 0.5, "serial": 1.5e-5}
 
 
 def _measure(
     source: str, model: Path | None, engine: EngineName | None, beam: int, sample: int
 ) -> list[Measured]:
     """Figures of each engine that runs the model, the one that a job would take first."""
-    from bothends.distillation.teachers import ModelTeacher
+    from bothends.cli.bulk import SearchSettings, job_teacher
     from bothends.engines.registry import default_engine
     from bothends.model.bundled import find_model
     from bothends.planning import measure
@@ -161,8 +161,9 @@ def _measure(
     engines: list[EngineName] = [engine or default_engine(directory)]
     if engine is None and engines[0] == "native":
         engines.append("onnx")
+    search = SearchSettings(beam, DEFAULTS.length_penalty, DEFAULTS.max_source_length)
     return [
-        measure(ModelTeacher(directory, name, beam), name, place, sample, available_cores())
+        measure(job_teacher(model, name, search, None), name, place, sample, available_cores())
         for name in engines
     ]
 
@@ -208,4 +209,6 @@ def _numbers(option: str, text: str) -> list[int]:
 
 
 def _time(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
     return "never" if seconds > 3e9 else str(timedelta(seconds=round(seconds)))

@@ -85,6 +85,7 @@ class _Run:
         self._ray = ray
         self._pool = pool
         self._work = ray.put(work)  # once, not with every worker
+        self._actor = ray.remote(num_cpus=1, max_restarts=0)(_Worker)
         self._tasks = tasks
         self._lost = lost
         #: tasks at hand, such as those whose workers were lost, with the number of the attempt
@@ -152,10 +153,7 @@ class _Run:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         here = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-        actor = self._ray.remote(num_cpus=1, max_restarts=0)(_Worker).options(
-            scheduling_strategy=here
-        )
-        worker = actor.remote(self._work, node)
+        worker = self._actor.options(scheduling_strategy=here).remote(self._work, node)
         self._awaited[worker.begin.remote()] = _Member(worker, node)
 
     def _hand_over(self, member: _Member, task: Any, attempt: int) -> None:
