@@ -42,7 +42,7 @@ class CrashingTeacher:
     @contextmanager
     def start(self) -> Iterator[Callable[[Sequence[str]], list[Record]]]:
         if os.environ.get(FULL_DISK):
-            os.fsync = _no_space
+            os.fsync = _no_space  # type: ignore[assignment]
 
         def translate(lines: Sequence[str]) -> list[Record]:
             if any("poison" in line for line in lines):

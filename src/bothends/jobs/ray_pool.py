@@ -251,7 +251,9 @@ def _import_ray() -> Any:
 def _connect(ray: Any, address: str | None) -> None:
     # Nothing of ours is sent anywhere.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    settings = {"include_dashboard": False} if address is None else {"address": address}
+    settings: dict[str, Any] = {"address": address}
+    if address is None:  # a cluster of its own, whatever else runs on this machine or has run there
+        settings = {"address": "local", "include_dashboard": False}
     try:
         ray.init(log_to_driver=True, logging_level="ERROR", **settings)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
