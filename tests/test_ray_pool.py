@@ -18,13 +18,14 @@ from typing import Any
 
 import pytest
 
-from bothends.bulk import BulkTranslation, translate_in_bulk
+from bothends.bulk import translate_in_bulk
 from bothends.distillation.distill import Distillation, distill
 from bothends.errors import BothendsError
 from bothends.jobs.pool import InThisProcess, parse_pool
 from bothends.jobs.ray_pool import RayPool, _connect
 from corpus_data import write_lines
 from crashing_teacher import FULL_DISK, CrashingTeacher
+from local_jobs import LocalTranslation
 
 
 def test_without_ray_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,18 +116,17 @@ LINES = [f"line {number}" for number in range(120)]
 
 
 @pytest.fixture
-def job(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BulkTranslation:
+def job(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalTranslation:
     """A job of 24 shards for the cluster, of some seconds."""
     monkeypatch.setattr("bothends.distillation.corpus_directory.source_commit", lambda: "abc")
     text = write_lines(tmp_path / "text", LINES)
     teacher = CrashingTeacher(seconds=0.15)
     pool = RayPool(cluster.address)
-    return BulkTranslation(teacher, (text,), tmp_path / "out", pool, shard_lines=5)
+    return LocalTranslation(teacher, (text,), tmp_path / "out", pool, shard_lines=5)
 
 
-def check_result(job: BulkTranslation, lines: list[str] = LINES) -> None:
+def check_result(job: LocalTranslation, lines: list[str] = LINES) -> None:
     """What one process writes."""
-    assert isinstance(job.output, Path)
     assert job.output.read_text() == "".join(f"{line.upper()}\n" for line in lines)
     alone = replace(job, output=job.output.with_name("alone"), pool=InThisProcess(), picture=None)
     alone = replace(alone, teacher=CrashingTeacher())
@@ -142,7 +142,7 @@ def check_result(job: BulkTranslation, lines: list[str] = LINES) -> None:
         assert first["kinds"] == second["kinds"]
 
 
-def shards_of(job: BulkTranslation) -> int:
+def shards_of(job: LocalTranslation) -> int:
     return len(list(Path(str(job.directory)).glob("shards/*.jsonl")))
 
 
@@ -155,7 +155,7 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 @pytest.mark.slow
 def test_nodes_that_are_killed_and_that_join_late_leave_no_trace(
-    cluster: Any, job: BulkTranslation, tmp_path: Path
+    cluster: Any, job: LocalTranslation, tmp_path: Path
 ) -> None:
     node = cluster.add_node(num_cpus=1)
     job = replace(job, picture=tmp_path / "shards.svg")
@@ -175,17 +175,18 @@ def test_nodes_that_are_killed_and_that_join_late_leave_no_trace(
 
 @pytest.mark.slow
 def test_a_driver_killed_between_write_and_mark_goes_on(
-    cluster: Any, job: BulkTranslation, tmp_path: Path
+    cluster: Any, job: LocalTranslation, tmp_path: Path
 ) -> None:
     """It dies when it hears of the seventh shard, which is written and not yet noted."""
     script = f"""
 import os, signal
 from pathlib import Path
-from bothends.bulk import BulkTranslation, translate_in_bulk
+from bothends.bulk import translate_in_bulk
 from bothends.distillation.distill import Distillation, distill
 from bothends.distillation.shard_times import ShardTimes
 from bothends.jobs.ray_pool import RayPool
 from crashing_teacher import FULL_DISK, CrashingTeacher
+from local_jobs import LocalTranslation
 add, calls = ShardTimes.add, []
 def dying(self, *arguments):
     calls.append(arguments)
@@ -213,7 +214,7 @@ translate_in_bulk(BulkTranslation(teacher, (text,), output, pool, shard_lines=5)
 
 
 @pytest.mark.slow
-def test_a_second_driver_is_refused_while_a_cluster_works(job: BulkTranslation) -> None:
+def test_a_second_driver_is_refused_while_a_cluster_works(job: LocalTranslation) -> None:
     refusals: list[BothendsError] = []
 
     def come_second() -> None:
@@ -233,12 +234,12 @@ def test_a_second_driver_is_refused_while_a_cluster_works(job: BulkTranslation) 
 
 @pytest.mark.slow
 def test_a_poisoned_line_is_found_by_the_cluster(
-    job: BulkTranslation, capsys: pytest.CaptureFixture[str]
+    cluster: Any, job: LocalTranslation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = list(LINES)
     lines[77] = "poison"
-    write_lines(Path(str(job.inputs[0])), lines)
-    pool = replace(job.pool, attempts=1)  # type: ignore[type-var]
+    write_lines(job.inputs[0], lines)
+    pool = RayPool(cluster.address, attempts=1)
     job = replace(job, pool=pool, teacher=CrashingTeacher())
     manifest = translate_in_bulk(replace(job, on_crash="aside"))
     assert manifest is not None
@@ -252,7 +253,7 @@ def test_a_poisoned_line_is_found_by_the_cluster(
 
 @pytest.mark.slow
 def test_a_node_with_a_full_disk_is_left_out(
-    cluster: Any, job: BulkTranslation, capfd: pytest.CaptureFixture[str]
+    cluster: Any, job: LocalTranslation, capfd: pytest.CaptureFixture[str]
 ) -> None:
     node = cluster.add_node(num_cpus=1, env_vars={FULL_DISK: "1"})
     try:
@@ -266,7 +267,7 @@ def test_a_node_with_a_full_disk_is_left_out(
 
 
 @pytest.mark.slow
-def test_distill_has_the_same_job(cluster: Any, job: BulkTranslation, tmp_path: Path) -> None:
+def test_distill_has_the_same_job(cluster: Any, job: LocalTranslation, tmp_path: Path) -> None:
     corpora = []
     for name, pool in (("one", InThisProcess()), ("ray", RayPool(cluster.address))):
         options = Distillation(

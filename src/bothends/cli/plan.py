@@ -172,8 +172,10 @@ def _figures_table(found: list[Measured]) -> Table:
     from bothends.tables import Table
 
     cores = found[0].cores
-    headings = ("engine", "lines/s alone", f"lines/s, {cores} busy", "start s", "restart s")
-    headings += ("shard ms", "line us", "one process, line us")
+    headings = (
+        *("engine", "lines/s alone", f"lines/s, {cores} busy", "start s", "restart s"),
+        *("shard ms", "line us", "one process, line us"),
+    )
     rows = [
         (
             each.engine,
