@@ -130,8 +130,10 @@ def test_stragglers_agree_with_the_formula(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_one_process_does_is_not_shared() -> None:
     size = replace(SMALL, serial=1e-5)
     assert forecast(size).seconds == pytest.approx(forecast(SMALL).seconds + 10)
+    # Workers are not paid for while one process merges.
+    assert forecast(size).core_hours == pytest.approx(forecast(SMALL).core_hours + 10 / HOUR)
     many = replace(size, workers=10_000, lines=10**10, shard_lines=100_000)
-    assert forecast(many).seconds > 1e5
+    assert forecast(many).seconds > 1e5 > 10 * forecast(replace(many, jobs=100)).seconds / 2
 
 
 def test_all_figures_may_be_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,6 +63,9 @@ def plan(
     shard_lines: Annotated[
         int | None, typer.Option(min=1, help="Lines of a shard; else the best number.")
     ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Jobs that the text is split into, at work at once.")
+    ] = 1,
     json_: JsonFileOption = None,
 ) -> None:
     """Say what a job would take: time, core hours, size of shards.
@@ -119,6 +122,7 @@ def plan(
                 stragglers=share,
                 slowness=slowness,
                 serial=chosen(serial, "serial"),
+                jobs=jobs,
             )
             best = forecast(replace(size, shard_lines=shard_lines or best_shard_lines(size)))
             rows.append(
@@ -130,7 +134,7 @@ def plan(
                     f"{best.efficiency:.0%}",
                     f"{best.losses:,.0f}",
                     f"{best.size.shard_lines:,}",
-                    _time(count * size.serial),
+                    _time(size.serial_seconds),
                 )
             )
     headings = (
@@ -138,7 +142,10 @@ def plan(
         "of it one process",
     )
     notes.append("in use: the share of core hours in which lines were translated that counted")
-    notes.append("of it one process: reading the text at the beginning, and merging at the end")
+    notes.append(
+        "of it one process: reading the text at the beginning and merging at the end, which --jobs "
+        "shares"
+    )
     print_tables([*tables, Table("Plan", headings, tuple(rows))], notes)
 
 

@@ -52,9 +52,11 @@ class JobSize:
     slowness: float = 1.0
     #: for each line, of the one process that describes the text and merges
     serial: float = 0.0
+    #: that the text is split into, each with such a process of its own
+    jobs: int = 1
 
     def __post_init__(self) -> None:
-        positive = ("lines", "workers", "rate", "shard_lines", "mean_time_between_losses")
+        positive = ("lines", "workers", "rate", "shard_lines", "jobs", "mean_time_between_losses")
         for name in positive:
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name.replace('_', ' ')}: expected more than 0")
@@ -72,6 +74,11 @@ class JobSize:
     @property
     def shards(self) -> int:
         return -(-self.lines // self.shard_lines)
+
+    @property
+    def serial_seconds(self) -> float:
+        """Reading the text at the beginning, and merging at the end."""
+        return self.lines * self.serial / self.jobs
 
     @property
     def capacity(self) -> float:
@@ -121,10 +128,12 @@ def forecast(size: JobSize) -> Forecast:
             fmean(each.losses for each in found),
         )
     else:
-        seconds = size.start + size.shards * each / size.capacity + size.lines * size.serial
+        seconds = size.start + size.shards * each / size.capacity + size.serial_seconds
         odds = size.shard_seconds / size.mean_time_between_losses
         losses = size.shards * math.expm1(odds)
-    core_hours = seconds * size.workers / 3600
+    # Nobody but the merging processes is needed while they work alone.
+    core_seconds = (seconds - size.serial_seconds) * size.workers + size.lines * size.serial
+    core_hours = core_seconds / 3600
     return Forecast(size, seconds, core_hours, losses, size.lines / size.rate / 3600 / core_hours)
 
 
@@ -157,7 +166,7 @@ def simulate(size: JobSize, seed: int) -> Course:
             now += survived + size.restart
         heapq.heapreplace(free, (now + needed, number, slowness))
         end = max(end, now + needed)
-    return Course(end + size.lines * size.serial, losses)
+    return Course(end + size.serial_seconds, losses)
 
 
 def best_shard_lines(size: JobSize) -> int:
