@@ -99,6 +99,8 @@ class _Run:
         self._stillborn: Counter[str] = Counter()
         #: nodes that are left out, and why
         self._excluded: dict[str, NodeError] = {}
+        #: when nodes were looked at, and whether a worker was lost since
+        self._looked, self._lost_some = 0.0, True
 
     def results(self) -> Iterator[Any]:
         try:
@@ -133,6 +135,9 @@ class _Run:
     def _start_workers(self) -> None:
         while self._idle and (following := self._following()):
             self._hand_over(self._idle.pop(), *following)
+        if not self._lost_some and time.monotonic() - self._looked < _PATIENCE:
+            return  # asking the cluster after every task would be too often
+        self._lost_some, self._looked = False, time.monotonic()
         places = [node for node in self._ray.nodes() if node["Alive"]]
         members = [*self._awaited.values(), *self._idle]
         there = Counter(member.node for member in members)
@@ -186,6 +191,7 @@ class _Run:
 
     def _fail(self, member: _Member, error: Any) -> None:
         """A worker's own error ends the run, unless it is the node's: then others go on."""
+        self._lost_some = True
         cause = error.cause
         if not isinstance(cause, NodeError):
             raise (cause if isinstance(cause, BothendsError) else error) from None
@@ -196,6 +202,7 @@ class _Run:
             self._at_hand.append((member.task, member.attempt))
 
     def _lose(self, member: _Member, error: Exception) -> None:
+        self._lost_some = True
         reason = str(error).strip().splitlines()[0]
         if not member.attempt:  # it had no task yet; its node may be gone
             self._stillborn[member.node] += 1
