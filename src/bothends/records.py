@@ -50,7 +50,7 @@ def parse_json(text: bytes) -> Any:
     return value
 
 
-def parse_versioned(text: bytes, path: Path, newest: int) -> dict[str, Any]:
+def parse_versioned(text: bytes, path: object, newest: int) -> dict[str, Any]:
     """The JSON object of a file that names the version of its format; a ValueError if it is none.
 
     A version after `newest` is an error of its own: nothing is wrong with the file.

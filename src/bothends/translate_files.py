@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from bothends.errors import BothendsError, UsageError, warn
 from bothends.files import atomic_file
+from bothends.storage import Place
 from bothends.text.lines import LineReader
 from bothends.text.sentences import holds_several
 from bothends.translation import EMPTY, Translation, TranslationOptions
@@ -154,11 +155,11 @@ def format_by_name(inputs: Sequence[Path]) -> DocumentFormat | None:
     return next((found for found in formats if found != "lines"), None)
 
 
-def expand_globs(paths: Sequence[Path]) -> list[Path]:
+def expand_globs(paths: Sequence[Place]) -> list[Place]:
     """Paths, with a pattern such as `*.txt`, which no shell has expanded, as the files it means."""
-    found: list[Path] = []
+    found: list[Place] = []
     for path in paths:
-        if path.exists() or not set("*?[") & set(str(path)):
+        if not isinstance(path, Path) or path.exists() or not set("*?[") & set(str(path)):
             found.append(path)
             continue
         base = Path(path.anchor) if path.is_absolute() else Path()

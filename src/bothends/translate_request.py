@@ -36,7 +36,7 @@ class TranslationRequest:
     options: TranslationOptions = field(default_factory=TranslationOptions)
     #: None: lines that may hold several sentences
     format: DocumentFormat | None = None
-    lines: LineFormat = LineFormat()
+    lines: LineFormat = field(default_factory=LineFormat)
     invalid: Invalid = "error"
     strict: bool = False
     #: None: on a terminal

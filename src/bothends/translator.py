@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision, default_engine, load_engine
-from bothends.errors import BothendsError, UsageError, warn
+from bothends.errors import UsageError, warn
 from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
 from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist

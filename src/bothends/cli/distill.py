@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.cli.bulk import OnCrashOption, WorkersOption
+from bothends.cli.bulk import (
+    OnCrashOption,
+    SameKindOption,
+    ShardPictureOption,
+    WorkersOption,
+    parse_picture,
+    print_job_notes,
+)
 from bothends.cli.options import (
     DEFAULTS,
     BeamOption,
@@ -25,9 +32,9 @@ if TYPE_CHECKING:
 
 def distill(
     source: Annotated[
-        list[Path], typer.Option(metavar="FILE...", help="Source text, plain or .gz.")
+        list[str], typer.Option(metavar="FILE...", help="Source text, plain or .gz.")
     ],
-    output: Annotated[Path, typer.Option(metavar="DIR", help="The distilled corpus to write.")],
+    output: Annotated[str, typer.Option(metavar="DIR", help="The distilled corpus to write.")],
     teacher: Annotated[
         Path | None,
         typer.Option(
@@ -86,6 +93,8 @@ def distill(
         int, typer.Option(min=1, help="Lines per shard: translated and saved together.")
     ] = 2000,
     on_crash: OnCrashOption = "error",
+    same_kind: SameKindOption = False,
+    picture: ShardPictureOption = None,
     engine: EngineOption = "onnx",
 ) -> None:
     """Let a teacher translate the corpus that students learn from.
@@ -106,6 +115,7 @@ def distill(
     from bothends.model.bundled import find_model
     from bothends.processes import available_cores
     from bothends.records import first_problem
+    from bothends.storage import parse_place
 
     if processes is not None and workers is not None:
         raise UsageError("--processes and --workers: give one of the two")
@@ -130,8 +140,8 @@ def distill(
     manifest = run(
         Distillation(
             teacher=choose_teacher(model, command),
-            sources=tuple(source),
-            output=output,
+            sources=tuple(map(parse_place, source)),
+            output=parse_place(output),
             filters=filters,
             processes=processes or available_cores(),
             pool=None if workers is None else parse_pool(workers),
@@ -139,13 +149,15 @@ def distill(
             merge_only=merge,
             shard_lines=shard_lines,
             on_crash=on_crash,
+            same_kind=same_kind,
+            picture=parse_picture(picture),
         )
     )
     if manifest is not None:
         _print_report(manifest, output)
 
 
-def _print_report(manifest: Manifest, output: Path) -> None:
+def _print_report(manifest: Manifest, output: str) -> None:
     counts, filters = manifest.counts, manifest.filters
     reasons = {
         "empty": "with an empty side",
@@ -162,4 +174,5 @@ def _print_report(manifest: Manifest, output: Path) -> None:
             f"  {counts.unfinished:,} translations cut at the length limit, "
             f"{counts.truncated:,} over-long sources cut"
         )
+    print_job_notes(manifest.kinds, manifest.crashed)
     print(f"written to {output}")

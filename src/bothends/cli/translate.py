@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from bothends.cli.bulk import (
+    JobSettings,
     OnCrashOption,
+    SameKindOption,
     SearchSettings,
     ShardLinesOption,
     ShardOption,
+    ShardPictureOption,
     WorkersOption,
     job_teacher,
     translate_job,
@@ -35,15 +38,18 @@ from bothends.cli.options import (
 from bothends.cli.outputs import check_writable
 from bothends.errors import UsageError
 
+if TYPE_CHECKING:
+    from bothends.storage import Place
+
 
 def translate(
     files: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(metavar="FILE", help="Text, line by line; stdin if none."),
     ] = None,
     model: ModelOption = None,
     output: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             "--output",
             "-o",
@@ -97,17 +103,21 @@ def translate(
     shard: ShardOption = None,
     shard_lines: ShardLinesOption = 2000,
     on_crash: OnCrashOption = "error",
+    same_kind: SameKindOption = False,
+    picture: ShardPictureOption = None,
 ) -> None:
     """Translate text, line by line.
 
     Line N of the output belongs to line N of the input.
     """
+    from bothends.storage import parse_place
     from bothends.translate_files import LineFormat, choose_outputs, expand_globs, format_by_name
     from bothends.translate_request import TranslationRequest, carry_out
     from bothends.translation import TranslationOptions
     from bothends.translator import LoadOptions
 
-    inputs = expand_globs(files or [])
+    places = [parse_place(file) for file in files or []]
+    written = [parse_place(file) for file in output or []]
     if workers is not None or shard is not None:
         others = (n_best > 1, min_length, max_length, deduplicate, scores, json_, strict, threads)
         if any(others) or glossary or precision or device or not shortlist or invalid != "error":
@@ -117,9 +127,13 @@ def translate(
             )
         search = SearchSettings(beam, length_penalty, max_source_length)
         teacher = job_teacher(model, engine, search, format_)
-        translate_job(teacher, inputs, output or [], workers, shard, shard_lines, on_crash)
+        settings = JobSettings(workers, shard, shard_lines, on_crash, same_kind, picture)
+        translate_job(teacher, expand_globs(places), written, settings)
         return
-    outputs = choose_outputs(inputs, output) if output else []
+    if same_kind or picture is not None or on_crash != "error":
+        raise UsageError("--same-kind, --picture and --on-crash are of a job: give --workers, too")
+    inputs = [_path(place) for place in expand_globs(places)]
+    outputs = choose_outputs(inputs, [_path(place) for place in written]) if written else []
     check_writable({"--output": outputs}, inputs)
     options = TranslationOptions(
         beam=beam,
@@ -163,28 +177,8 @@ def summarize(**options: Any) -> None:
     translate(**{**options, "format_": options["format_"] or "lines"})
 
 
-@wraps(translate)
-def summarize(**options: Any) -> None:
-    """`translate` with a model of the user's: the bundled ones only translate."""
-    if options["model"] is None:
-        raise UsageError("no bundled model summarises: name one with --model DIR")
-    translate(**{**options, "format_": options["format_"] or "lines"})
-    is_document = format_ not in (None, "lines")
-    if (is_document or glossary) and (n_best > 1 or scores or json_):
-        what = f"--format {format_}" if is_document else "--glossary"
-        raise UsageError(f"{what}: is written as text, without --n-best, --scores, --json")
-    carry_out(
-        TranslationRequest(
-            inputs,
-            outputs,
-            model,
-            LoadOptions(engine, precision, threads, device, shortlist),
-            options,
-            format_,
-            LineFormat(n_best, scores, json_),
-            invalid,
-            strict,
-            progress,
-            glossary,
-        )
-    )
+def _path(place: Place) -> Path:
+    """A place on this machine."""
+    if isinstance(place, Path):
+        return place
+    raise UsageError(f"{place}: only a job reads and writes URLs: give --workers, too")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from bothends.model.directory import (
     read_description,
 )
 from bothends.model.hub import shown
+from bothends.processors import processor_kind
 from bothends.translation import TranslationOptions
 from bothends.translator import Translator
 
@@ -198,6 +200,23 @@ def _without_nul(text: str) -> str:
 
 def package_versions(teacher: Teacher) -> dict[str, str]:
     return {package: version(package) for package in teacher.packages()}
+
+
+def kind_of(teacher: Teacher) -> str:
+    """Processor, kernels and versions with which a teacher translates here.
+
+    Where two are equal, so are translations, to the last bit.
+    """
+    parts = [processor_kind()]
+    if getattr(teacher, "engine", None) == "native":
+        from bothends.engines.native import instruction_sets
+        from bothends.engines.native.engine import INSTRUCTION_SET
+
+        parts.append(
+            f"native {os.environ.get(INSTRUCTION_SET) or (instruction_sets() or ['?'])[-1]}"
+        )
+    parts += [f"{name} {version}" for name, version in package_versions(teacher).items()]
+    return ", ".join(parts)
 
 
 def choose_teacher(model: ModelTeacher | None, command: CommandTeacher | None) -> Teacher:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from bothends.errors import BothendsError
+from bothends.storage import Place, Remote, open_reading
 
 Invalid = Literal["error", "replace"]
 
@@ -126,8 +127,12 @@ class _EndlessLineError(Exception):
 UNREADABLE = (OSError, EOFError, zlib.error)
 
 
-def open_file(path: Path) -> io.BufferedReader:
+def open_file(path: Place) -> io.BufferedReader:
     """The bytes of a file, plain or compressed; a pipe is never looked into, and so plain."""
+    if isinstance(path, Remote):
+        file = open_reading(path)
+        compressed = path.suffix == ".gz" or file.peek(2)[:2] == b"\x1f\x8b"
+        return io.BufferedReader(gzip.GzipFile(fileobj=file)) if compressed else file
     if path.is_file():
         with open(path, "rb") as file:
             # By content too: gzip's first two bytes begin no UTF-8 text.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from bothends.errors import BothendsError
 from bothends.model.torch.checkpoint import load_model
 from bothends.training.batches import Update, collate
 from bothends.training.curves import draw_curves
-from bothends.training.distributed import Processes
+from bothends.training.distributed import Processes, telling_of_the_lost
 from bothends.training.interruption import Interruption
 from bothends.training.precision import trains_in_bfloat16
 from bothends.training.recipe import Recipe
@@ -26,6 +27,9 @@ from bothends.training.schedule import learning_rate
 from bothends.training.setup import Setup, seed_of
 from bothends.training.step import Tensors, summed_loss
 from bothends.training.validation import Validator
+
+#: Seconds to wait for the run directory's lock: a file server frees that of a lost host in time.
+_PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ def train(recipe: Recipe) -> RunEnd:
         with ExitStack() as stack:
             stack.callback(processes.leave)
             stack.callback(torch.set_flush_denormal, False)  # others in this process count on them
+            if processes.size > 1:
+                stack.enter_context(telling_of_the_lost())
             return _Training(recipe, processes, stack).run()
     except RuntimeError as error:
         # PyTorch's own, of which only that of a GPU has a class.
@@ -70,8 +76,16 @@ class _Training:
         self.setup = Setup.of(recipe)
         self.validator = Validator(self.setup.validation_corpus, recipe, processes)
         self.directory = RunDirectory(recipe.run)
+        lanes = recipe.batch.lanes
+        if lanes > 1 and lanes < processes.size:
+            raise BothendsError(
+                f"batch.lanes={lanes} is fewer than the {processes.size} processes; make it a "
+                "multiple of them"
+            )
         if processes.first:
-            stack.enter_context(self.directory.locked())
+            # After a host was lost, whoever wrote before may need a moment to notice.
+            patience = _PATIENCE if processes.size > 1 else 0.0
+            stack.enter_context(self.directory.locked(patience))
             self.directory.open(recipe)
         processes.wait()
         self._check_shared()
@@ -148,7 +162,7 @@ class _Training:
         total = 0.0
         model, device = self.model, self.processes.device
         special, frame = model.config.special, model.config.frame
-        for number in self.processes.share(range(len(update.micro_batches))):
+        for number in self._own(update):
             pairs = self.setup.stream.pairs
             arrays = collate(
                 [pairs[int(i)] for i in update.micro_batches[number].pairs],
@@ -165,6 +179,12 @@ class _Training:
             total += float(loss.detach())
         self.processes.sum_gradients(self.trained)
         return total
+
+    def _own(self, update: Update) -> Sequence[int]:
+        """Which micro-batches of an update this process computes."""
+        if self.recipe.batch.lanes == 1:
+            return self.processes.share(range(len(update.micro_batches)))
+        return self.processes.share_by_lane([batch.lane for batch in update.micro_batches])
 
     def _set_learning_rate(self) -> float:
         rate = learning_rate(

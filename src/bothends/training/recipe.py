@@ -161,6 +161,8 @@ class Batch(Strict):
     #: longer pairs are left out, and counted
     max_source_length: int = Field(256, ge=1)
     max_target_length: int = Field(256, ge=1)
+    #: stretches of the corpus, each read by one process alone; a multiple of the processes
+    lanes: int = Field(1, ge=1)
 
     @model_validator(mode="after")
     def _holds_a_pair(self) -> Batch:

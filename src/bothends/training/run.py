@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,14 +109,26 @@ class RunDirectory:
         return self.path / LOG
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other trainings out of the directory, which is made if need be."""
+    def locked(self, patience: float = 0.0) -> Iterator[None]:
+        """Keep other trainings out of the directory, which is made if need be.
+
+        Another one has `patience` seconds to leave.
+        """
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BothendsError(f"{self.path}: cannot be made ({error.strerror})") from None
         running = f"{self.path}: a training is running there; wait for it, or name another "
-        with locked(self.path / LOCK, f"{running}directory (run=DIR)"):
+        until = time.monotonic() + patience
+        with ExitStack() as stack:
+            while True:
+                try:
+                    stack.enter_context(locked(self.path / LOCK, f"{running}directory (run=DIR)"))
+                    break
+                except BothendsError:
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(1.0)
             yield
 
     def open(self, recipe: Recipe) -> None:
