@@ -74,7 +74,19 @@ class Generator:
     ) -> DraftedHypothesis:
         """The greedy hypothesis of one source, which a draft can only make quicker."""
         model = (self.engine, self.order, self.special)
-        return search_from_draft(*model, self.batch([source]), draft, options)
+        limits = self._limits([source], options)
+        return search_from_draft(*model, self.batch([source]), draft, options, limits)
+
+    def limit(self, source_length: int, options: SearchOptions) -> int:
+        """The most tokens that the target of a source with this many tokens may have."""
+        limit = options.limit(source_length)
+        longest = None if self.config is None else self.config.longest_target
+        return limit if longest is None else min(limit, longest)
+
+    def longest_source(self, asked: int) -> int:
+        """Tokens of a source that are read: as many as asked, or as positions were learned for."""
+        longest = None if self.config is None else self.config.longest_source
+        return asked if longest is None else min(asked, longest)
 
     def batch(self, sources: Sequence[Sentence]) -> IntArray:
         """Sources as an engine takes them: each with its end symbol, then padding."""
@@ -87,6 +99,4 @@ class Generator:
 
     def _limits(self, sources: Sequence[Sentence], options: SearchOptions) -> IntArray:
         """The most tokens that each target may have."""
-        limits = np.array([options.limit(len(source)) for source in sources])
-        longest = None if self.config is None else self.config.longest_target
-        return limits if longest is None else np.minimum(limits, longest)
+        return np.array([self.limit(len(source), options) for source in sources])
