@@ -113,6 +113,15 @@ class TextModel:
                 [pair.source for pair in pairs], [pair.target for pair in pairs]
             )
 
+    def score_each(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[Sequence[int]]]
+    ) -> list[list[float]]:
+        """The logprobs of several encoded targets for each encoded source, as one batch."""
+        longest = [max(some, key=len, default=()) for some in targets]
+        with self.context(), _enough_memory([*sources, *longest], "--batch-tokens or --beam"):
+            scores = self.generator.score_each(sources, targets)
+        return [[score.logprob for score in some] for some in scores]
+
     def _without_repeats(self, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
         """The hypotheses without repeated words; the first of those that are now the same."""
         kept: dict[Tokens, Hypothesis] = {}

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,7 @@ from bothends.filling import Filler, Filling, FillOptions, find_alternatives
 from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
 from bothends.processes import available_cores
+from bothends.rescoring import RescoredModel
 from bothends.search.generator import Generator
 from bothends.search.options import check_whole_number
 from bothends.search.scoring import ForcedScore
@@ -349,6 +351,22 @@ class Translator:
         fill_options = FillOptions(n_best=n_best, **options)
         with self._model.context():
             return find_alternatives(self._filler, source, translation, span, fill_options)
+
+    def rescored_by(self, other: Translator) -> Translator:
+        """A translator that ranks the hypotheses of its beam by `other`'s logprobs as well.
+
+        For a model that writes several words at once, and a `1x1` model that reads all of its
+        hypotheses in one pass. The `score` of a translation is then that of the mean of both
+        logprobs; its `logprob` stays this model's. It has workers of its own; `fill` and drafts
+        are as before.
+        """
+        rescored = copy(self)
+        rescored._model = RescoredModel(
+            **{each.name: getattr(self._model, each.name) for each in fields(TextModel)},
+            rescorer=other._model,
+        )
+        rescored._workers = Workers(self.threads)
+        return rescored
 
     def close(self) -> None:
         """End the worker threads. What is submitted and has not begun is cancelled.

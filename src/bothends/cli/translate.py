@@ -80,6 +80,12 @@ def translate(
     ] = DEFAULTS.max_length,
     max_source_length: MaxSourceLengthOption = DEFAULTS.max_source_length,
     deduplicate: DeduplicateOption = DEFAULTS.deduplicate,
+    rescore: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL", help="A 1x1 model that ranks the beam together with the model."
+        ),
+    ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print SCORE<TAB>TEXT.")] = False,
     json_: JsonOption = False,
     batch_tokens: Annotated[
@@ -123,7 +129,7 @@ def translate(
     inputs = expand_globs(files or [])
     if workers is not None or shard is not None:
         others = (n_best > 1, min_length, max_length, deduplicate, scores, json_, strict, threads)
-        if any(others) or precision or device or invalid != "error":
+        if any(others) or rescore or precision or device or invalid != "error":
             raise UsageError(
                 "of the options for translations, a job takes --beam, --length-penalty, "
                 "--max-source-length, --engine and --format lines alone"
@@ -144,6 +150,8 @@ def translate(
         deduplicate=deduplicate,
         batch_tokens=batch_tokens,
     )
+    if rescore is not None and beam == 1:
+        raise UsageError("--rescore chooses between the hypotheses of a beam: use --beam 2 or more")
     # What a pipe brings, or a job with scores and records, are lines.
     if format_ is None and not (scores or json_ or n_best > 1):
         format_ = format_by_name(inputs)
@@ -159,6 +167,9 @@ def translate(
         LoadOptions(engine, precision, threads, device).load(model) as translator,
         ExitStack() as stack,
     ):
+        if rescore is not None:
+            judge = stack.enter_context(LoadOptions(engine, precision, 1, device).load(rescore))
+            translator = stack.enter_context(translator.rescored_by(judge))
         destination = OutputFiles(outputs, stack) if outputs else StandardOutput()
         if format_ is not None and format_ != "lines":
             translate_documents(translator, inputs, destination, format_, options, invalid)

@@ -56,6 +56,18 @@ class Generator:
             return []
         return force_scores(self.engine, self.order, self.special, self.batch(sources), targets)
 
+    def score_each(
+        self, sources: Sequence[Sentence], targets: Sequence[Sequence[Sequence[int]]]
+    ) -> list[list[ForcedScore]]:
+        """The logprobs of several targets for each source, as one batch."""
+        every = [target for some in targets for target in some]
+        if not every:
+            return [[] for _ in targets]
+        numbers = [number for number, some in enumerate(targets) for _ in some]
+        model = (self.engine, self.order, self.special)
+        scores = iter(force_scores(*model, self.batch(sources), every, numbers))
+        return [[next(scores) for _ in some] for some in targets]
+
     def fill(
         self,
         source: Sentence,

@@ -45,15 +45,22 @@ def force_scores(
     special: SpecialTokens,
     source: IntArray,
     targets: Sequence[Sequence[int]],
+    sources: Sequence[int] | None = None,
 ) -> list[ForcedScore]:
-    """Score one target, in text order, for each source sentence `(S, N)`, as one batch."""
-    if len(source) != len(targets):
+    """Score targets, in text order, as one batch: one for each source sentence `(S, N)`.
+
+    Or several for some: then `sources` has the number of each target's source, which is read once.
+    """
+    if len(source if sources is None else sources) != len(targets):
         raise UsageError(f"{len(source)} source sentences came with {len(targets)} targets")
     if not targets:
         return []
     slots = order.target_slots(targets, special.end, special.pad)  # (S, T)
+    state = engine.encode(source)
+    if sources is not None:
+        state = engine.select(state, np.array(sources, dtype=np.int64)[:, None])
     logprobs = engine.force(
-        engine.encode(source),
+        state,
         order.shift(slots, special.start),
         order.whole(slots.shape[1]),
         slots,
