@@ -6,10 +6,11 @@
 Each variant changes one thing of `search/beam.py` towards what the authors of the paper do in their
 code, and the last one all of them that need no training (`docs/search.md` explains each):
 
-- `bound`: a sentence goes on until no open hypothesis can beat the best finished one, and not only
-  until as many as the beam are finished.
+- `bound`: a sentence goes on until no open hypothesis can beat the worst of the best finished ones,
+  and not until as many as the beam are finished.
 - `2B candidates`: twice the beam candidates are ranked, over all rows, and may end.
-- `words after the end`: an end symbol does not close its block; the words after it count.
+- `words after the end`: an end symbol does not close its block; the words after it count, in the
+  logprob and in the length.
 - `no end in block 1`: a text has at least as many tokens as a block.
 - `source + 50`: the longest text, instead of twice the source and 20.
 
@@ -103,7 +104,8 @@ def search_variant(
             state,
             live.history[:, :, -size:].reshape(-1, size),
             order.block(number),
-            kept + below_minimum,
+            # For blocks of several tokens, the authors combine as many words as the beam.
+            (kept if size == 1 else beam) + below_minimum,
         )
         if below_minimum or reaches_limit:
             top = search._within_lengths(
@@ -113,7 +115,13 @@ def search_variant(
         blocks = search.joint_topk(top, kept, closing, special.pad)
         candidates = live.extended(blocks)
         is_end = candidates.tokens == special.end
+        pool = finished.pools[0]
+        before = len(pool)
         finished.add_ended(live, candidates, is_end)
+        if variant.words_after_end:
+            pool[before:] = [
+                replace(one, score=options.score(one.logprob, after)) for one in pool[before:]
+            ]
         if variant.twice_the_candidates:
             # Of the best 2B over all rows, those that go on are the only ones that may.
             best = search._rank(candidates.logprobs)[:, :kept]
@@ -125,11 +133,11 @@ def search_variant(
         if limits[0] < after:
             finished.add_cut(live, np.array([True]))
             return finished.best()[0][0]
-        pool = finished.pools[0]
         if variant.by_bound:
             # Logprobs only fall; the longest text that is allowed has the kindest score.
             bound = options.score(float(live.logprobs[0].max()), int(limits[0]))
-            done = bool(pool) and max(one.score for one in pool) >= bound
+            best_finished = sorted((one.score for one in pool), reverse=True)[:beam]
+            done = bool(pool) and best_finished[-1] >= bound
         else:
             done = len(pool) >= beam
         if done or not (live.logprobs > -np.inf).any():
