@@ -10,7 +10,7 @@ import pytest
 from bothends.cli import run
 from bothends.engines.torch import TorchEngine
 from bothends.order import GenerationOrder
-from bothends.search.scoring import force_scores
+from bothends.search.scoring import force_scores, force_scores_of_each
 from bothends.text.vocabulary import SpecialTokens
 from bothends.translation import TranslationOptions
 from bothends.translator import Translator
@@ -27,10 +27,14 @@ def test_several_targets_of_a_source_that_is_read_once(
 ) -> None:
     engine, parsed = TorchEngine(make_model(order)), GenerationOrder.parse(order)
     source = random_source(random, 2, 6, 23, padded=True)
-    targets, numbers = [[5, 6, 7], [8], [], [9, 10, 11, 12, 13]], [1, 0, 0, 1]
-    found = force_scores(engine, parsed, SpecialTokens(), source, targets, numbers)
-    expected = force_scores(engine, parsed, SpecialTokens(), source[numbers], targets)
-    assert [one.logprob for one in found] == pytest.approx([one.logprob for one in expected])
+    targets = [[[5, 6, 7], [8], []], [[9, 10, 11, 12, 13]]]
+    first, second = force_scores_of_each(engine, parsed, SpecialTokens(), source, targets)
+    every = [target for some in targets for target in some]
+    expected = force_scores(engine, parsed, SpecialTokens(), source[[0, 0, 0, 1]], every)
+    assert [one.logprob for one in [*first, *second]] == pytest.approx(
+        [one.logprob for one in expected]
+    )
+    assert [one.length for one in first] == [3, 1, 0]
 
 
 @pytest.mark.parametrize(

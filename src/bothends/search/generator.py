@@ -24,9 +24,11 @@ from bothends.search.beam import Hypothesis
 from bothends.search.draft import DraftedHypothesis, search_from_draft
 from bothends.search.fill import Allowed, FilledFrame, Frame, fill_frames
 from bothends.search.options import SearchOptions
-from bothends.search.scoring import ForcedScore, force_scores
+from bothends.search.scoring import ForcedScore, force_scores, force_scores_of_each
 from bothends.text.vocabulary import SpecialTokens
 
+#: Slots of targets that are scored together: logits of all words are held for each of them.
+SLOTS_TOGETHER = 512
 #: The ids of one sentence.
 Sentence = Sequence[int] | IntArray
 
@@ -59,14 +61,16 @@ class Generator:
     def score_each(
         self, sources: Sequence[Sentence], targets: Sequence[Sequence[Sequence[int]]]
     ) -> list[list[ForcedScore]]:
-        """The logprobs of several targets for each source, as one batch."""
-        every = [target for some in targets for target in some]
-        if not every:
-            return [[] for _ in targets]
-        numbers = [number for number, some in enumerate(targets) for _ in some]
+        """The logprobs of several targets for each source, a few sources at a time."""
         model = (self.engine, self.order, self.special)
-        scores = iter(force_scores(*model, self.batch(sources), every, numbers))
-        return [[next(scores) for _ in some] for some in targets]
+        longest = max((len(target) for some in targets for target in some), default=0) + 1
+        most = max(map(len, targets), default=0)
+        together = max(1, SLOTS_TOGETHER // (longest * max(most, 1)))
+        scores: list[list[ForcedScore]] = []
+        for first in range(0, len(sources), together):
+            some = slice(first, first + together)
+            scores += force_scores_of_each(*model, self.batch(sources[some]), targets[some])
+        return scores
 
     def fill(
         self,

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from bothends.engines.protocol import Engine
+from bothends.engines.protocol import Engine, FloatArray
 from bothends.errors import UsageError
 from bothends.order import GenerationOrder, IntArray
 from bothends.text.vocabulary import SpecialTokens
@@ -45,29 +45,50 @@ def force_scores(
     special: SpecialTokens,
     source: IntArray,
     targets: Sequence[Sequence[int]],
-    sources: Sequence[int] | None = None,
 ) -> list[ForcedScore]:
-    """Score targets, in text order, as one batch: one for each source sentence `(S, N)`.
-
-    Or several for some: then `sources` has the number of each target's source, which is read once.
-    """
-    if len(source if sources is None else sources) != len(targets):
+    """Score one target, in text order, for each source sentence `(S, N)`, as one batch."""
+    if len(source) != len(targets):
         raise UsageError(f"{len(source)} source sentences came with {len(targets)} targets")
     if not targets:
         return []
     slots = order.target_slots(targets, special.end, special.pad)  # (S, T)
-    state = engine.encode(source)
-    if sources is not None:
-        state = engine.select(state, np.array(sources, dtype=np.int64)[:, None])
     logprobs = engine.force(
-        state,
+        engine.encode(source),
         order.shift(slots, special.start),
         order.whole(slots.shape[1]),
         slots,
-    ).astype(np.float64)
+    )
+    return _scores(order, logprobs, targets)
+
+
+def force_scores_of_each(
+    engine: Engine[State],
+    order: GenerationOrder,
+    special: SpecialTokens,
+    source: IntArray,
+    targets: Sequence[Sequence[Sequence[int]]],
+) -> list[list[ForcedScore]]:
+    """Score several targets for each source sentence `(S, N)`, which is read once."""
+    every = [target for some in targets for target in some]
+    if not every:
+        return [[] for _ in targets]
+    sentences = np.repeat(np.arange(len(targets)), [len(some) for some in targets])
+    slots = order.target_slots(every, special.end, special.pad)  # (R, T)
+    # Rows of one sentence share what was read of it: `force` is for one row each.
+    state = engine.select(engine.encode(source), sentences[:, None])
+    fed, block = order.shift(slots, special.start), order.whole(slots.shape[1])
+    _, logprobs = engine.step_and_force(state, fed, block, 1, slots)
+    scores = iter(_scores(order, logprobs, every))
+    return [[next(scores) for _ in some] for some in targets]
+
+
+def _scores(
+    order: GenerationOrder, logprobs: FloatArray, targets: Sequence[Sequence[int]]
+) -> list[ForcedScore]:
+    """Logprobs in generation order `(R, T)`, padding included, as those of targets."""
     return [
         ForcedScore(order.inverse(row[: len(target)].tolist()), float(row[len(target)]))
-        for row, target in zip(logprobs, targets, strict=True)
+        for row, target in zip(logprobs.astype(np.float64), targets, strict=True)
     ]
 
 
