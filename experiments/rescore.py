@@ -69,8 +69,16 @@ def measure(
                 compare(scores[number] - scores[other], draws[number] - draws[other])
                 for other in (fast, exact)
             ]
-            spent = 1000 * seconds[number] / len(sources)
-            figures.append(Figures(system.name, metric.title, scores[number], *differences, spent))
+            figures.append(
+                Figures(
+                    system=system.name,
+                    metric=metric.title,
+                    score=scores[number],
+                    from_fast=differences[0],
+                    from_exact=differences[1],
+                    milliseconds=1000 * seconds[number] / len(sources),
+                )
+            )
     return figures
 
 

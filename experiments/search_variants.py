@@ -219,14 +219,16 @@ def measure(
         length, expected = statistics[variant][0].sum(axis=0)[:2]
         figures.append(
             Figures(
-                model,
-                variant.name,
-                *totals[variant],
-                *differences,
-                float(length / expected),
-                sum(a != b for a, b in zip(texts[variant], texts[AS_IT_IS], strict=True)),
-                float(np.mean([one.steps for one in found[variant]])),
-                1000 * seconds[variant] / len(sources),
+                model=model,
+                variant=variant.name,
+                bleu=totals[variant][0],
+                chrf=totals[variant][1],
+                bleu_difference=differences[0],
+                chrf_difference=differences[1],
+                length_ratio=float(length / expected),
+                changed=sum(a != b for a, b in zip(texts[variant], texts[AS_IT_IS], strict=True)),
+                steps=float(np.mean([one.steps for one in found[variant]])),
+                milliseconds=1000 * seconds[variant] / len(sources),
             )
         )
     return figures

@@ -236,7 +236,9 @@ class Drafting:
 
     def run(self, tasks: Sequence[EncodedPair]) -> list[Translation]:
         model, options = self.translating.model, self.translating.options
-        return [model.translate_from_draft(*task, options) for task in tasks]
+        return [
+            model.translate_from_draft(tuple(task.source), task.target, options) for task in tasks
+        ]
 
     def join(self, results: Sequence[Translation]) -> Translation:
         return self.translating.join(results)
