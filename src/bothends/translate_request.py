@@ -43,6 +43,8 @@ class TranslationRequest:
     progress: bool | None = None
     #: a file of terms
     glossary: Path | None = None
+    #: a model that ranks hypotheses as well
+    rescorer: Path | None = None
 
     def translates_documents(self) -> bool:
         return self.format is not None and self.format != "lines"
@@ -68,6 +70,10 @@ def carry_out(request: TranslationRequest) -> None:
     is_document = request.translates_documents()
     count, advance = 0, None
     with request.loading.load(request.model) as translator, ExitStack() as stack:
+        if request.rescorer is not None:
+            one_thread = replace(request.loading, threads=1)
+            rescorer = stack.enter_context(one_thread.load(request.rescorer))
+            translator = stack.enter_context(translator.rescored_by(rescorer))
         destination = OutputFiles(request.outputs, stack) if request.outputs else StandardOutput()
         if progress and not (sys.stdout.isatty() and not request.outputs):
             from bothends.progress import progress as bar

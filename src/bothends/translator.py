@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -25,16 +26,24 @@ from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
 from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist
 from bothends.processes import available_cores
+from bothends.rescoring import RescoredModel
 from bothends.search.generator import Generator
 from bothends.search.options import check_whole_number
 from bothends.search.scoring import ForcedScore
 from bothends.streaming import Workers, split_into_windows
-from bothends.text.arguments import STREAM, TEXTS, check_lines
+from bothends.text.arguments import ONE_DRAFT, STREAM, TEXTS, check_lines
 from bothends.text.vocabulary import Vocabularies
-from bothends.text_model import NumberedPair, Scoring, TextModel, Translating, load_vocabularies
+from bothends.text_model import (
+    Drafted,
+    Drafting,
+    NumberedPair,
+    Scoring,
+    TextModel,
+    Translating,
+    load_vocabularies,
+)
 from bothends.translation import (
     BATCH_TOKENS,
-    EMPTY,
     MAX_SCORED_LENGTH,
     Translation,
     TranslationOptions,
@@ -170,7 +179,7 @@ class Translator:
             options: How to translate; the defaults if None.
             draft: What the translation may look like, as text or tokens: that of the text before it
                 was edited. It changes the time and, but for rounding, nothing else. For one text
-                and `beam=1`.
+                and `beam=1`; with `split_sentences` each sentence has its part of the draft.
             **changes: Fields of `TranslationOptions`, e.g. `beam=1`, that differ from `options`.
 
         Returns:
@@ -178,7 +187,9 @@ class Translator:
         """
         job = self._translating(options, changes)
         if draft is not None:
-            return self._translate_from_draft(text, draft, job.options)
+            if not isinstance(text, str):
+                raise TypeError(ONE_DRAFT)
+            return self._submit_from_draft(text, draft, job).result()
         if isinstance(text, str):
             (translation,) = self._workers.stream([[text]], job, job.options.batch_tokens)
             return translation
@@ -227,22 +238,29 @@ class Translator:
         self,
         text: str,
         options: TranslationOptions | None = None,
+        *,
+        draft: str | Sequence[int] | None = None,
         **changes: Unpack[OptionFields],
     ) -> Future[Translation]:
         """Translate one text in the background; the future can be waited for or cancelled.
 
         Texts that are submitted are translated one by one: for many of them at once, `translate`
-        and `stream` are faster.
+        and `stream` are faster. A `draft` is that of `translate`.
         """
         if not isinstance(text, str):
             raise TypeError(f"expected a text (str), not {type(text).__name__}")
-        return self._workers.submit(self._translating(options, changes), text)
+        job = self._translating(options, changes)
+        if draft is not None:
+            return self._submit_from_draft(text, draft, job)
+        return self._workers.submit(job, text)
 
     @overload
     async def translate_async(  # type: ignore[overload-overlap]
         self,
         text: str,
         options: TranslationOptions | None = None,
+        *,
+        draft: str | Sequence[int] | None = None,
         **changes: Unpack[OptionFields],
     ) -> Translation: ...
 
@@ -258,13 +276,17 @@ class Translator:
         self,
         text: str | Iterable[str],
         options: TranslationOptions | None = None,
+        *,
+        draft: str | Sequence[int] | None = None,
         **changes: Unpack[OptionFields],
     ) -> Translation | list[Translation]:
         """As `translate`, without blocking the event loop."""
         import asyncio
 
         if isinstance(text, str):
-            return await asyncio.wrap_future(self.submit(text, options, **changes))
+            return await asyncio.wrap_future(self.submit(text, options, draft=draft, **changes))
+        if draft is not None:
+            raise TypeError(ONE_DRAFT)
         lines = list(check_lines(TEXTS, text))
         return await asyncio.to_thread(lambda: self.translate(lines, options, **changes))
 
@@ -340,6 +362,22 @@ class Translator:
         with self._model.context():
             return find_alternatives(self._filler, source, translation, span, fill_options)
 
+    def rescored_by(self, other: Translator) -> Translator:
+        """A translator that ranks the hypotheses of its beam by `other`'s logprobs as well.
+
+        For a model that writes several words at once, and a `1x1` model that reads all of its
+        hypotheses in one pass. The `score` of a translation is then that of the mean of both
+        logprobs; its `logprob` stays this model's. It has workers of its own; `fill` and drafts
+        are as before.
+        """
+        rescored = copy(self)
+        rescored._model = RescoredModel(
+            **{each.name: getattr(self._model, each.name) for each in fields(TextModel)},
+            rescorer=other._model,
+        )
+        rescored._workers = Workers(self.threads)
+        return rescored
+
     def close(self) -> None:
         """End the worker threads. Submitted texts that have not begun are cancelled.
 
@@ -359,18 +397,16 @@ class Translator:
     ) -> None:
         self.close()
 
-    def _translate_from_draft(
-        self, text: str | Iterable[str], draft: str | Sequence[int], options: TranslationOptions
-    ) -> Translation:
-        if not isinstance(text, str):
-            raise TypeError("a draft is for one text: translate(text, draft=draft, beam=1)")
-        (source,) = self.vocabularies.source.encode([text])
-        if not source:
-            return EMPTY
-        tokens = self.vocabularies.target.encode([draft])[0] if isinstance(draft, str) else draft
-        if not all(token in range(self.vocabularies.target.size) for token in tokens):
-            raise UsageError("draft: a token is outside the vocabulary")
-        return self._model.translate_from_draft(tuple(source), tokens, options)
+    def _submit_from_draft(
+        self, text: str, draft: str | Sequence[int], job: Translating
+    ) -> Future[Translation]:
+        if job.options.beam != 1:
+            raise UsageError(f"a draft is for greedy search: use beam 1, not {job.options.beam}")
+        if not isinstance(draft, str):
+            size = self.vocabularies.target.size
+            if not all(token in range(size) for token in draft):
+                raise UsageError("draft: a token is outside the vocabulary")
+        return self._workers.submit(Drafting(job), Drafted(text, draft))
 
     @property
     def _filler(self) -> Filler:

@@ -77,6 +77,12 @@ def translate(
     ] = DEFAULTS.max_length,
     max_source_length: MaxSourceLengthOption = DEFAULTS.max_source_length,
     deduplicate: DeduplicateOption = DEFAULTS.deduplicate,
+    rescore: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL", help="A 1x1 model that ranks the beam together with the model."
+        ),
+    ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print SCORE<TAB>TEXT.")] = False,
     json_: JsonOption = False,
     batch_tokens: Annotated[
@@ -119,8 +125,9 @@ def translate(
     places = [parse_place(file) for file in files or []]
     written = [parse_place(file) for file in output or []]
     if workers is not None or shard is not None:
-        others = (n_best > 1, min_length, max_length, deduplicate, scores, json_, strict, threads)
-        if any(others) or glossary or precision or device or not shortlist or invalid != "error":
+        searches = (n_best > 1, min_length, max_length, deduplicate, rescore, not shortlist)
+        others = (*searches, scores, json_, strict, threads, glossary, precision, device)
+        if any(others) or invalid != "error":
             raise UsageError(
                 "a job (--workers, --shard) takes only these options: --beam, --length-penalty, "
                 "--max-source-length, --engine and --format lines"
@@ -145,6 +152,8 @@ def translate(
         deduplicate=deduplicate,
         batch_tokens=batch_tokens,
     )
+    if rescore is not None and beam == 1:
+        raise UsageError("--rescore chooses between the hypotheses of a beam: use --beam 2 or more")
     # What a pipe brings, or a job with scores and records, are lines.
     if format_ is None and not (scores or json_ or n_best > 1):
         format_ = format_by_name(inputs)
@@ -165,6 +174,7 @@ def translate(
             strict,
             progress,
             glossary,
+            rescore,
         )
     )
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from bothends.engines.protocol import Engine
+from bothends.engines.protocol import Engine, FloatArray
 from bothends.errors import UsageError
 from bothends.order import GenerationOrder, IntArray
 from bothends.text.vocabulary import SpecialTokens
@@ -62,10 +62,38 @@ def force_scores(
         order.shift(slots, special.start),
         order.whole(slots.shape[1]),
         slots,
-    ).astype(np.float64)
+    )
+    return _scores(order, logprobs, targets)
+
+
+def force_scores_of_each(
+    engine: Engine[State],
+    order: GenerationOrder,
+    special: SpecialTokens,
+    source: IntArray,
+    targets: Sequence[Sequence[Sequence[int]]],
+) -> list[list[ForcedScore]]:
+    """Score several targets for each source sentence `(S, N)`, which is read once."""
+    every = [target for some in targets for target in some]
+    if not every:
+        return [[] for _ in targets]
+    sentences = np.repeat(np.arange(len(targets)), [len(some) for some in targets])
+    slots = order.target_slots(every, special.end, special.pad)  # (R, T)
+    # Rows of one sentence share what was read of it: `force` is for one row each.
+    state = engine.select(engine.encode(source), sentences[:, None])
+    fed, block = order.shift(slots, special.start), order.whole(slots.shape[1])
+    _, logprobs = engine.step_and_force(state, fed, block, 1, slots)
+    scores = iter(_scores(order, logprobs, every))
+    return [[next(scores) for _ in some] for some in targets]
+
+
+def _scores(
+    order: GenerationOrder, logprobs: FloatArray, targets: Sequence[Sequence[int]]
+) -> list[ForcedScore]:
+    """Logprobs in generation order `(R, T)`, padding included, as those of targets."""
     return [
         ForcedScore(order.inverse(row[: len(target)].tolist()), float(row[len(target)]))
-        for row, target in zip(logprobs, targets, strict=True)
+        for row, target in zip(logprobs.astype(np.float64), targets, strict=True)
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 #: What methods take, for errors.
+ONE_DRAFT = "a draft is for one text: translate(text, draft=draft, beam=1)"
 TEXTS = "a text (str) or an iterable of texts"
 STREAM = "an iterable of texts (str), such as [text]"
 

@@ -161,8 +161,7 @@ class Vocabulary:
         try:
             ids = self._processor.encode(lines, out_type=int, num_threads=threads)
         except (TypeError, UnicodeError):
-            # Half a surrogate pair, as in JSON's "\ud83d", is no character and has no UTF-8.
-            lines = [line.encode("utf-8", "replace").decode() for line in lines]
+            lines = list(map(_without_surrogates, lines))
             ids = self._processor.encode(lines, out_type=int, num_threads=threads)
         return ids  # type: ignore[no-any-return]
 
@@ -176,7 +175,7 @@ class Vocabulary:
 
     def encode_inside(self, text: str) -> list[int]:
         """Ids of a text that goes on without a space before it: the rest of a word, a full stop."""
-        return self._inside.encode(text, out_type=int)  # type: ignore[no-any-return]
+        return self._inside.encode(_without_surrogates(text), out_type=int)  # type: ignore[no-any-return]
 
     @cached_property
     def _inside(self) -> sentencepiece.SentencePieceProcessor:
@@ -206,6 +205,11 @@ class Vocabulary:
     def save_side(self, directory: Path, side: Side | None) -> None:
         names = {None: VOCABULARY, "source": SOURCE_VOCABULARY, "target": TARGET_VOCABULARY}
         self.save(Path(directory) / names[side])
+
+
+def _without_surrogates(text: str) -> str:
+    """Half a surrogate pair, as in JSON's "\\ud83d", is no character and has no UTF-8."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def clean_decoded(text: str) -> str:
