@@ -18,7 +18,8 @@ from __future__ import annotations
 import argparse
 import string
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ from bothends.order import GenerationOrder
 from bothends.text.vocabulary import SPACE, VOCABULARY, SpecialTokens, Vocabularies, Vocabulary
 
 Array = NDArray[np.float32]
+AnyArray = NDArray[np.floating]
 
 #: Marian's codes for the types of an array that such a file has.
 FLOAT32, INT8 = 0x404, 0x4101
@@ -83,7 +85,7 @@ def pieces_to_keep(model: bytes, texts: list[Path], size: int) -> list[int]:
     """
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     pieces = [processor.id_to_piece(token) for token in range(processor.get_piece_size())]
-    share: Counter[int] = Counter()
+    share: dict[int, float] = defaultdict(float)
     for path in texts:
         lines = path.read_text(encoding="utf-8").splitlines()
         counts: Counter[int] = Counter()
@@ -93,7 +95,7 @@ def pieces_to_keep(model: bytes, texts: list[Path], size: int) -> list[int]:
             share[token] += count / counts.total()
     wanted = set(CHARACTERS)
     always = [i for i, piece in enumerate(pieces) if piece.removeprefix(SPACE) in wanted]
-    by_text = [token for token, _ in share.most_common(size // 4)]
+    by_text = sorted(share, key=share.__getitem__, reverse=True)[: size // 4]
     by_teacher = sorted(range(len(pieces)), key=processor.get_score, reverse=True)
     chosen = dict.fromkeys([pieces.index(SPACE), *always, *by_text, *by_teacher])
     usable = [
@@ -138,12 +140,16 @@ def new_vocabulary(model: bytes, kept: list[int], path: Path) -> tuple[Vocabular
     return Vocabulary(path, made.SerializeToString(), special), origins
 
 
-def network_weights(given: dict[str, Array], network: Network, origins: list[int]) -> dict:
+def network_weights(
+    given: dict[str, Array], network: Network, origins: list[int]
+) -> dict[str, Array]:
     """Our tensors, by name."""
     draw = np.random.default_rng(1)
     weights: dict[str, Array] = {}
 
-    def projection(to: Projection, matrices: list[Array], biases: list[Array]) -> None:
+    def projection(
+        to: Projection, matrices: Sequence[AnyArray], biases: Sequence[AnyArray]
+    ) -> None:
         weights[to.weight.name] = np.concatenate(matrices).astype(np.float32)
         weights[to.bias.name] = np.concatenate(biases).astype(np.float32)
 

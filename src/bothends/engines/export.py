@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bothends.digests import check_file
-from bothends.engines.onnx.graph import GraphWriter
+from bothends.engines.onnx.graph import GraphWriter, WrittenGraph
 from bothends.engines.onnx.metadata import GRAPH_VERSION
 from bothends.engines.onnx.network import NetworkWriter
 from bothends.engines.onnx.products import FloatProducts, Int8Products, Products
@@ -93,7 +93,7 @@ def write_graphs(
         # Two graphs of one export: a step of one must not follow another's encoder.
         "weights": _fingerprint(single),
     }
-    graphs = []
+    graphs: list[WrittenGraph] = []
     for file in (DECODER, ENCODER):
         graph = GraphWriter(file.removesuffix(".onnx"))
         products: Products[Any] = (

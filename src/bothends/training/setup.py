@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -96,7 +97,7 @@ class Setup:
         new = f"; new: {', '.join(transfer.initialised)}" if transfer.initialised else ""
         return f"begins with {shown(init)}, {count} tensors{new}"
 
-    def freeze(self, parts: list[str], model: Transformer) -> None:
+    def freeze(self, parts: Sequence[str], model: Transformer) -> None:
         """Leave the weights of these parts as they are.
 
         Adam moves a rarely used embedding as fast as any other: a short training from a good model

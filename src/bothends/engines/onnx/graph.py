@@ -108,8 +108,9 @@ class GraphWriter:
         )
         helper.set_model_props(model, dict(metadata))
         onnx.checker.check_model(model)
-        for tensor in model.graph.initializer if beside else ():
-            _leave_in(beside, tensor)
+        if beside is not None:
+            for tensor in model.graph.initializer:
+                _leave_in(beside, tensor)
         return WrittenGraph(file, model.SerializeToString(), self._weights)
 
 

@@ -98,9 +98,9 @@ def convert(
     spec.optimize(quantization=precision)
     directory.mkdir(parents=True, exist_ok=True)
     if shortlist is not None:
-        table = directory / "shortlist.txt"
-        _write_vocabulary_map(shortlist, table)
-        spec.register_vocabulary_mapping(str(table))
+        mapping = directory / "shortlist.txt"
+        _write_vocabulary_map(shortlist, mapping)
+        spec.register_vocabulary_mapping(str(mapping))
     spec.save(str(directory))
 
 
