@@ -41,7 +41,10 @@ def blocks(language: str) -> list[str]:
 
 def shown_commands() -> list[list[str]]:
     return [
-        words for block in blocks("sh") for line in block.splitlines() if (words := _words(line))
+        words
+        for block in blocks("sh")
+        for line in block.replace("\\\n", " ").splitlines()
+        if (words := _words(line))
     ]
 
 
