@@ -170,7 +170,7 @@ def test_a_changed_file_is_told_by_its_digest(tmp_path: Path) -> None:
 def test_two_exports_do_not_mix(tmp_path: Path) -> None:
     model = copy_of(tiny_model("2x1", "int8"), tmp_path)
     shutil.copy(tiny_model("1x1", "int8") / ENCODER, model / ENCODER)
-    with pytest.raises(BothendsError, match=r"another model than config\.json says"):
+    with pytest.raises(BothendsError, match=r"another model than config\.json describes"):
         NativeEngine.load(model)
 
 

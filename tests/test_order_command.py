@@ -392,7 +392,7 @@ def test_the_pictures_in_the_docs_are_what_the_tool_draws(name: str) -> None:
         (["2x1", "--length", "-1"], 2, "Invalid value for '--length'"),
         (["2x1", "--length", "six"], 2, "Invalid value for '--length'"),
         (["2x1", "--length", "10001"], 2, "Invalid value for '--length'"),
-        (["2x1", "--length", "3", "--text", "a b c"], 2, "--length and --text both say"),
+        (["2x1", "--length", "3", "--text", "a b c"], 2, "give --length or --text, not both"),
         (["2x1", "--text", "a \x1b[2J"], 2, "--text has a character that cannot be printed"),
         (["2x1", "--text", "a \udcff"], 2, "--text has a character that cannot be printed"),
         (["2x1", "6"], 2, "Got unexpected extra argument"),

@@ -103,7 +103,7 @@ def test_the_perplexity_of_a_hopeless_model_is_infinite() -> None:
 def test_no_targets() -> None:
     source = np.empty((0, 3), dtype=np.int64)
     assert force_scores(ToyEngine(), ORDER, SPECIAL, source, []) == []
-    with pytest.raises(UsageError, match="perplexity of no targets"):
+    with pytest.raises(UsageError, match="no targets to compute a perplexity"):
         corpus_perplexity([])
 
 

@@ -230,7 +230,7 @@ def test_no_text_to_train_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(size=4), "vocabulary size 4: four entries are special"),
+        (dict(size=4), "vocabulary size 4: too small, four entries are special"),
         (dict(character_coverage=1.5), "character coverage 1.5: expected 0.9 to 1"),
         (dict(normalisation="nfc"), "unknown normalisation 'nfc'; known: nmt_nfkc, nfkc, identity"),
     ],

@@ -57,9 +57,9 @@ class OnnxEngine:
     ) -> OnnxEngine:
         """The exported model in `directory`; `threads` work together on one product."""
         description = description or read_description(directory)
-        encoder, decoder = (
+        decoder, encoder = (  # in this order: the encoder may point into the decoder's file
             _load_session(Path(directory) / file, description, threads)
-            for file in (ENCODER, DECODER)
+            for file in (DECODER, ENCODER)
         )
         check_same_export(Path(directory), _metadata(encoder), _metadata(decoder))
         return cls(description.model, description.order, encoder, decoder)
