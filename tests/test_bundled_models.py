@@ -38,6 +38,27 @@ EVERYDAY = {
 }
 
 
+#: The same for the Portuguese model, which is for more than everyday sentences.
+PORTUGUESE = {
+    "Where is the nearest station?": {"Onde está a estação mais próxima?"},
+    "I would like a cup of coffee, please.": {"Eu gostaria de uma xícara de café, por favor."},
+    "My brother lives in a small house near the river.": {
+        "Meu irmão vive em uma pequena casa perto do rio.",
+        "Meu irmão mora em uma pequena casa perto do rio.",
+        "Meu irmão vive em uma casa pequena perto do rio.",
+    },
+    "The European Commission presented a new proposal on the protection of personal data.": {
+        f"A Comissão Europeia apresentou uma nova proposta sobre a {spelled} dos dados pessoais."
+        for spelled in ("protecção", "proteção")
+    },
+    "Room 4512 is on the second floor.": {
+        f"{begin} 4512 {verb} no segundo andar."
+        for begin in ("O quarto", "A sala", "Sala", "Quarto")
+        for verb in ("está", "fica", "é")
+    },
+}
+
+
 @pytest.fixture(scope="module")
 def translator() -> Translator:
     return Translator.load(threads=1)
@@ -60,8 +81,8 @@ def test_each_says_what_it_is(name: str) -> None:
     assert "CC BY 2.0 FR" in card
     assert "Tatoeba" in card
     description = json.loads((directory / CONFIG).read_bytes())
-    assert name == f"en-de-{description['order']}"
-    assert (description["source_language"], description["target_language"]) == ("en", "de")
+    languages = description["source_language"], description["target_language"]
+    assert name == f"{'-'.join(languages)}-{description['order']}"
     # Made somewhere, but of no interest where.
     assert not re.search(r"/(home|root|work|Users)/", json.dumps(description) + card)
 
@@ -70,6 +91,12 @@ def test_each_says_what_it_is(name: str) -> None:
 def test_everyday_sentences(translator: Translator, english: str) -> None:
     (translation,) = translator.translate([english])
     assert translation.text in EVERYDAY[english]
+
+
+def test_sentences_in_portuguese() -> None:
+    with Translator.load("en-pt-1x1", threads=1) as portuguese:
+        for english, expected in PORTUGUESE.items():
+            assert portuguese.translate(english).text in expected
 
 
 def test_alone_as_in_a_batch(translator: Translator) -> None:

@@ -190,6 +190,14 @@ def test_tokens_outside_the_vocabulary_are_refused() -> None:
         engine.select(state, np.array([[1]]))
 
 
+def test_targets_are_not_forced_for_rows_beyond_the_sentences() -> None:
+    engine = NativeEngine.load(tiny_model("2x1", "int8"))
+    state = engine.select(engine.encode(np.array([[5, 3]])), np.array([[0, 0, 0]]))
+    tokens = np.zeros((3, 2), np.int64)
+    with pytest.raises(UsageError, match="forced before rows are selected"):
+        engine.force(state, tokens, engine.order.block(0), tokens + 5)
+
+
 def test_version_says_whether_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     assert describe().startswith("native engine: built, instruction sets portable")
     monkeypatch.setattr("bothends.engines.native.extension", lambda: None)

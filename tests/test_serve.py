@@ -123,8 +123,9 @@ def test_html(client: TestClient) -> None:
 
 def test_languages_and_settings(client: TestClient) -> None:
     assert client.get("/languages").json() == [
-        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "en", "name": "English", "targets": ["de", "pt"]},
         {"code": "de", "name": "German", "targets": []},
+        {"code": "pt", "name": "Portuguese", "targets": []},
     ]
     settings = client.get("/frontend/settings").json()
     assert settings["language"]["target"] == {"code": "de", "name": "German"}

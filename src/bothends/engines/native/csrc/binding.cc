@@ -176,6 +176,9 @@ class State {
                            int together) {
     require(decoder_->slots() == 0, "targets are forced from a fresh state");
     const int rows = decoder_->rows();
+    for (int row = 0; row < rows; ++row) {
+      require(decoder_->sentence(row) == row, "targets are forced before rows are selected");
+    }
     const std::vector<int32_t> ids = check_block(tokens, rows, positions, directions, mask);
     require(targets.ndim() == 2 && targets.shape(0) == rows && targets.shape(1) == tokens.shape(1),
             "targets must have the shape of the tokens");
