@@ -48,8 +48,9 @@ PORTUGUESE = {
         "Meu irmão vive em uma casa pequena perto do rio.",
     },
     "The European Commission presented a new proposal on the protection of personal data.": {
-        f"A Comissão Europeia apresentou uma nova proposta sobre a {spelled} dos dados pessoais."
-        for spelled in ("protecção", "proteção")
+        f"A Comissão Europeia apresentou uma nova proposta {on} {protection} dos dados pessoais."
+        for on in ("sobre a", "relativa à")
+        for protection in ("protecção", "proteção")
     },
     "Room 4512 is on the second floor.": {
         f"{begin} 4512 {verb} no segundo andar."

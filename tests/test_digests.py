@@ -16,6 +16,7 @@ from bothends.cli import run
 from bothends.data.shards import MANIFEST, PreparedCorpus
 from bothends.digests import DIGESTS, FileRecord, check_file, read_digests, record_digests
 from bothends.engines.export import export_model
+from bothends.model.bundled import bundled_models
 from bothends.model.directory import CARD, CONFIG, DECODER, ENCODER, WEIGHTS
 from bothends.model.torch.averaging import average_models
 from bothends.model.torch.checkpoint import load_model
@@ -222,7 +223,7 @@ class TestVerify:
 
     def test_the_models_in_the_box(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["verify"]) == 0
-        assert capsys.readouterr().out.count("model, 4 files") == 2
+        assert capsys.readouterr().out.count("model, 4 files") == len(bundled_models())
 
     def test_a_model(self, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["verify", str(model)]) == 0
@@ -278,7 +279,7 @@ class TestVerify:
     def test_a_run(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         train(tiny_recipe(tmp_path))
         assert run(["verify", str(tmp_path / "run")]) == 0
-        assert capsys.readouterr().out.count("model, 4 files") == 2
+        assert capsys.readouterr().out.count("model, 4 files") == len(bundled_models())
         directory = RunDirectory(tmp_path / "run")
         newest = directory.complete()[-1]
         flip(newest / OPTIMISER, 99_999)
