@@ -78,8 +78,8 @@ class Killed(BaseException):
     """Ends a run at once: nothing in the code handles it."""
 
 
-# Six shards, two outputs and the manifest, each flushed and renamed.
-@pytest.mark.parametrize("point", range(1, 19))
+# Six shards, two outputs and the manifest, each flushed and renamed, and its directory flushed.
+@pytest.mark.parametrize("point", range(1, 28))
 def test_stopped_at_any_write_it_goes_on_byte_for_byte(
     options: BulkTranslation,
     expected: dict[str, bytes],

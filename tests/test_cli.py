@@ -143,6 +143,32 @@ def test_an_interrupt_while_packages_are_imported_is_quiet() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
 
 
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "bothends.cli.run = interrupt",  # after the imports, before the command
+        "import atexit; atexit.register(interrupt)",  # while Python ends
+    ],
+)
+def test_an_interrupt_before_and_after_the_command_is_quiet(moment: str) -> None:
+    program = f"""if True:
+        import os, signal, sys, time
+        import bothends.cli
+        from bothends.__main__ import main
+
+        def interrupt():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+
+        sys.argv = ["bothends", "order", "2x1"]
+        sys.stdout = open(os.devnull, "w")
+        {moment}
+        main()
+    """
+    result = python("-c", program)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
 def test_an_ignored_interrupt_stays_ignored() -> None:
     program = "trap '' INT; exec {} -m bothends order 2x1 & sleep 0.2; kill -INT $!; wait $!"
     result = subprocess.run(

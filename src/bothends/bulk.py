@@ -20,19 +20,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bothends.data.shards import RecordedFile
-from bothends.digests import FileRecord
+from bothends.digests import FileRecord, RecordingWriter
 from bothends.distillation.corpus_directory import provenance_of
 from bothends.distillation.job import SHARD_LINES, Job, describe_job, encode_lines, read_shards
 from bothends.distillation.shard_file import Record, read_header, read_shard, shard_path
 from bothends.distillation.shard_run import OnCrash, ShardRun, Share
 from bothends.distillation.teachers import Teacher
 from bothends.errors import BothendsError, UsageError
-from bothends.files import write_atomically
+from bothends.files import atomic_file, write_atomically
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import ATTEMPTS, Pool, ProcessPool
 from bothends.progress import progress
-from bothends.records import Strict, parse_versioned
+from bothends.records import LARGEST_JSON, Strict, parse_versioned, read_bounded
 
 FORMAT_VERSION = 1
 MANIFEST, SHARDS = "manifest.json", "shards"
@@ -194,7 +193,7 @@ def _read_manifest(directory: Path, job: Job) -> BulkManifest | None:
         return None
     try:
         manifest = BulkManifest.model_validate(
-            parse_versioned(path.read_bytes(), path, FORMAT_VERSION)
+            parse_versioned(read_bounded(path, LARGEST_JSON), path, FORMAT_VERSION)
         )
     except ValueError:  # pydantic's errors are such, too
         raise BothendsError(
@@ -217,19 +216,17 @@ def _read_manifest(directory: Path, job: Job) -> BulkManifest | None:
 def _merge(options: BulkTranslation, job: Job, outputs: Sequence[Path]) -> BulkManifest:
     """Write outputs and manifest out of the shards, in memory that does not grow with them."""
     unfinished = truncated = 0
-    partials = {output: output.with_name(f".{output.name}.partial") for output in outputs}
     files: dict[str, FileRecord] = {}
     records = _records(options, job)
     for output, source in zip(outputs, job.sources, strict=True):
-        file = RecordedFile(partials[output])
-        for _ in range(source.lines):
-            record = next(records)
-            file.write(encode_lines([record.text]))
-            unfinished += not record.finished
-            truncated += record.truncated
-        _, files[os.path.relpath(output, options.directory)] = file.close()
-    for output, partial in partials.items():
-        os.replace(partial, output)
+        with atomic_file(output) as stream:
+            file = RecordingWriter(stream)
+            for _ in range(source.lines):
+                record = next(records)
+                file.write(encode_lines([record.text]))
+                unfinished += not record.finished
+                truncated += record.truncated
+        files[os.path.relpath(output, options.directory)] = file.record()
     manifest = BulkManifest(
         job=job,
         files=files,

@@ -7,6 +7,7 @@ complete, and the same command can be run again.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -43,29 +45,73 @@ def write_output(path: Path, content: bytes) -> None:
         write_atomically(path.resolve() if path.is_symlink() else path, content)
 
 
+def append_line(path: Path, line: str, mode: int = 0o666) -> None:
+    """Append a line to a file, made with `mode` if need be: the whole line, or nothing.
+
+    The file stays the same one, with its owner and permissions. Its last line is ended first, if it
+    was not.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, mode)
+        with open(descriptor, "r+b", buffering=0) as file:
+            with suppress(OSError):  # some network file systems have no locks
+                _lock(file, wait=True)
+            size = file.seek(0, os.SEEK_END)
+            if size:
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read() == b"\n" else f"\n{line}"
+            content = f"{line}\n".encode()
+            try:
+                if file.write(content) != len(content):  # the disk is full in the middle of it
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+            except BaseException:
+                file.truncate(size)
+                raise
+    except OSError as error:
+        raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write, which gets the name `path` when the context is left without an error.
 
-    Its permissions are those of any new file. Errors of the disk come as OSError.
+    Its permissions are those of any new file. Errors of the disk come as OSError, of `path` and not
+    of the hidden name.
     """
     _remove_abandoned(path)
     # Never a name that somebody else could have foreseen, nor a file or link that is there already.
     partial = path.with_name(f"{_hidden(path)}.{secrets.token_hex(8)}.partial")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(partial, flags, 0o666)
+    with _errors_of(path):
+        descriptor = os.open(partial, flags, 0o666)
     try:
         with open(descriptor, "wb") as file:
             with suppress(OSError):  # some network file systems have no locks
                 _lock(file)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        sync_directory(path.parent)
+            try:
+                yield file
+            except BaseException:
+                file.raw.close()  # or its buffer would be written, and fail in place of the error
+                raise
+            with _errors_of(path):
+                file.flush()
+                os.fsync(file.fileno())
+        with _errors_of(path):
+            os.replace(partial, path)
+            sync_directory(path.parent)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def _errors_of(path: Path) -> Iterator[None]:
+    """Have errors name the file that the user knows."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 @contextmanager
@@ -175,6 +221,9 @@ def _locked_directory(directory: Path, otherwise: str) -> Iterator[None]:
                 raise BothendsError(otherwise)
             if not _is_still(directory, handle):
                 continue
+            if os.fstat(handle).st_uid != os.geteuid():
+                # Whoever made it could still put links into it.
+                raise BothendsError(f"{directory}: belongs to another user; remove it")
             yield
             return
         finally:
@@ -224,14 +273,14 @@ def _sync_tree(directory: Path) -> None:
         sync_directory(Path(parent))
 
 
-def _lock(file: BinaryIO | int) -> bool:
-    """Lock a file as long as it is open; False if another process has it."""
+def _lock(file: BinaryIO | FileIO | int, wait: bool = False) -> bool:
+    """Lock a file as long as it is open; False if another process has it, unless we wait."""
     if sys.platform == "win32":  # which has no such locks
         return True
     import fcntl
 
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     return True

@@ -43,16 +43,21 @@ def read_bounded(path: Path, most: int) -> bytes:
     return content
 
 
-def parse_json(text: bytes) -> Any:
-    """The value of a JSON text, or a ValueError."""
+def parse_json(text: bytes, *, nul: bool = False) -> Any:
+    """The value of a JSON text, or a ValueError; `nul` if its texts may have a NUL in them."""
     try:
         value = json.loads(text)
     except RecursionError:
         raise ValueError(f"brackets more than {DEEPEST} levels deep") from None
     except UnicodeDecodeError as error:  # which carries all of the text
         raise ValueError(f"byte {error.start} is not {error.encoding}") from None
-    _check(value, most_values=len(text))
+    _check(value, most_values=len(text), nul=nul)
     return value
+
+
+def read_foreign_json(path: Path) -> Any:
+    """The value of another library's JSON file, whose tokens may be any text; or a ValueError."""
+    return parse_json(read_bounded(path, LARGEST_JSON), nul=True)
 
 
 def parse_yaml(text: str) -> Any:
@@ -147,7 +152,7 @@ def _too_much(node: yaml.Node) -> yaml.YAMLError:
     )
 
 
-def _check(value: Any, most_values: int) -> None:
+def _check(value: Any, most_values: int, nul: bool = False) -> None:
     """A ValueError for a value that whoever works with it, or prints it, might stumble over."""
     # Not recursive, so that nothing is too deep for it; what refers to itself has no end of levels.
     waiting, count = [(value, 0)], 0
@@ -167,7 +172,7 @@ def _check(value: Any, most_values: int) -> None:
             if value.bit_length() > _LONGEST_NUMBER:
                 raise ValueError(f"a number of more than {_LONGEST_NUMBER} bits")
         elif isinstance(value, str):
-            if "\0" in value:
+            if "\0" in value and not nul:
                 raise ValueError("a text with a NUL in it")
             if not value.isascii():
                 try:

@@ -96,7 +96,11 @@ class OutputFiles:
         number = min(file, len(self._paths) - 1)
         self._go_to(number)
         assert self._file is not None
-        self._file.write(text.encode("utf-8", "replace"))
+        try:
+            self._file.write(text.encode("utf-8", "replace"))
+        except OSError as error:
+            path = self._paths[number]
+            raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
 
     def finish(self) -> None:
         """Give the last files their names, those without a line too."""
@@ -115,7 +119,8 @@ class OutputFiles:
             if path.exists() and not path.is_file():  # a device, which is not replaced
                 self._file = self._open.enter_context(path.open("wb"))
             else:
-                self._file = self._open.enter_context(atomic_file(path))
+                final = path.resolve() if path.is_symlink() else path  # a link stays one
+                self._file = self._open.enter_context(atomic_file(final))
 
 
 def choose_outputs(inputs: Sequence[Path], outputs: Sequence[Path]) -> list[Path]:

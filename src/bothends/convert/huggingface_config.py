@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from bothends.errors import BothendsError
+from bothends.records import read_foreign_json
 
 #: Types of model that we know, by what they call themselves.
 Family = Literal["bart", "m2m_100", "marian", "mbart", "pegasus"]
@@ -25,7 +25,7 @@ _ACTIVATIONS: dict[str, Activation] = {
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file."""
     try:
-        content = json.loads(path.read_bytes())
+        content = read_foreign_json(path)
     except FileNotFoundError:
         raise BothendsError(f"{path.parent}: {path.name} is missing") from None
     except (OSError, ValueError) as error:
@@ -56,9 +56,8 @@ class Settings:
 
     def whole(self, *names: str) -> int:
         """A whole number that all these settings share."""
-        values = {self._content.get(name) for name in names}
         value = self._content.get(names[0])
-        if len(values) > 1:
+        if any(self._content.get(name) != value for name in names):
             raise BothendsError(
                 f"{self.path}: {' and '.join(names)} differ, and our network has one size for both"
             )
@@ -94,7 +93,7 @@ class Settings:
     @property
     def activation(self) -> Activation:
         name = self._content.get("activation_function", "gelu")
-        if name not in _ACTIVATIONS:
+        if not isinstance(name, str) or name not in _ACTIVATIONS:
             raise BothendsError(
                 f"{self.path}: activation {name!r} is not supported; known are "
                 f"{', '.join(_ACTIVATIONS)}"
@@ -105,4 +104,14 @@ class Settings:
     def forbidden(self) -> list[int]:
         """Tokens that are never generated."""
         words = self._generation.get("bad_words_ids", self._content.get("bad_words_ids")) or []
-        return [word[0] for word in words if isinstance(word, list) and len(word) == 1]
+        single = [
+            word[0]
+            for word in (words if isinstance(words, list) else [words])
+            if isinstance(word, list) and len(word) == 1
+        ]
+        for token in single:
+            if type(token) is not int or token < 0:
+                raise BothendsError(
+                    f"{self.path}: bad_words_ids should be tokens' ids, not {token!r}"
+                )
+        return single

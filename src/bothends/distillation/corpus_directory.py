@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from bothends import __version__
-from bothends.data.shards import RecordedFile
-from bothends.digests import FileRecord
+from bothends.digests import FileRecord, RecordingWriter
 from bothends.distillation.filters import PairFilters, Reason
 from bothends.distillation.job import Job, encode_lines, read_shards
 from bothends.distillation.shard_file import Record, read_header, read_shard, shard_path
 from bothends.distillation.teachers import Teacher, package_versions
 from bothends.errors import BothendsError
-from bothends.files import write_atomically
+from bothends.files import atomic_file, write_atomically
 from bothends.progress import progress
 from bothends.provenance import source_commit
 from bothends.records import LARGEST_JSON, Strict, parse_versioned, read_bounded
@@ -120,15 +118,19 @@ class DistilledCorpus:
                 f"({_spans(missing)}); the same command without --merge makes them"
             )
         (self.path / MANIFEST).unlink(missing_ok=True)
-        text = _TextInTheMaking(self.path, filters)
         digests: dict[str, str] = {}
-        with progress("merge", "lines", job.lines) as advance:
+        with (
+            atomic_file(self.path / SOURCE) as source,
+            atomic_file(self.path / TARGET) as target,
+            progress("merge", "lines", job.lines) as advance,
+        ):
+            text = _TextInTheMaking(source, target, filters)
             for number, lines in enumerate(read_shards(sources, job.shard_lines)):
                 path = shard_path(self.shards, number)
                 text.add(lines, read_shard(path, job, lines))
                 digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
                 advance(len(lines))
-        counts, files = text.finish()
+        counts, files = text.records()
         manifest = Manifest(
             job=job,
             filters=filters,
@@ -147,12 +149,9 @@ class DistilledCorpus:
 class _TextInTheMaking:
     """The two text files while pairs are filtered, counted and written."""
 
-    def __init__(self, directory: Path, filters: PairFilters) -> None:
-        self._directory = directory
+    def __init__(self, source: BinaryIO, target: BinaryIO, filters: PairFilters) -> None:
         self._filters = filters
-        self._files = {
-            name: RecordedFile(directory / f".{name}.partial") for name in (SOURCE, TARGET)
-        }
+        self._files = {SOURCE: RecordingWriter(source), TARGET: RecordingWriter(target)}
         self._read = self._kept = self._unfinished = self._truncated = 0
         self._dropped: Counter[Reason] = Counter()
 
@@ -173,8 +172,8 @@ class _TextInTheMaking:
         self._files[SOURCE].write(encode_lines(sources))
         self._files[TARGET].write(encode_lines(targets))
 
-    def finish(self) -> tuple[Counts, dict[str, FileRecord]]:
-        """Give the files their names; what is in them."""
+    def records(self) -> tuple[Counts, dict[str, FileRecord]]:
+        """What is in the files."""
         counts = Counts(
             read=self._read,
             kept=self._kept,
@@ -182,10 +181,7 @@ class _TextInTheMaking:
             unfinished=self._unfinished,
             truncated=self._truncated,
         )
-        records = {name: file.close()[1] for name, file in self._files.items()}
-        for name in records:
-            os.replace(self._directory / f".{name}.partial", self._directory / name)
-        return counts, records
+        return counts, {name: file.record() for name, file in self._files.items()}
 
 
 def provenance_of(teacher: Teacher, sources: Sequence[Path]) -> dict[str, Any]:
