@@ -301,6 +301,16 @@ def test_tables_and_notes_fit_a_hundred_columns(capsys: pytest.CaptureFixture[st
         assert any(cell in line for line in lines)
 
 
+def test_names_are_no_markup_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file may be called `[/red]x`, which rich would take for the end of a colour."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_tables([Table("[/b]", ("[red]", "y"), (("[/red]x", "[bold]1"),))], ["[/i]"])
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("[/b]", "[red]", "[/red]x", "[bold]1", "[/i]"))
+
+
 def test_this_machine_tells_what_it_is() -> None:
     machine = this_machine()
     assert machine.cpu

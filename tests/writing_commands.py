@@ -304,7 +304,7 @@ def _whole(path: Path) -> str:
         for line in path.read_bytes().splitlines()[:-1]:
             json.loads(line)
     elif path.name == "keys":
-        ApiKeys.load(path)
+        return f"whole, of {' and '.join(ApiKeys.load(path).hashes)}"
     else:
         json.loads(path.read_bytes())
     return "whole"

@@ -27,7 +27,7 @@ from bothends.distillation.shard_file import Record, read_header, read_shard, sh
 from bothends.distillation.shard_run import OnCrash, ShardRun, Share
 from bothends.distillation.teachers import Teacher
 from bothends.errors import BothendsError, UsageError
-from bothends.files import atomic_file, write_atomically
+from bothends.files import atomic_file, real_path, write_atomically
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import ATTEMPTS, Pool, ProcessPool
 from bothends.progress import progress
@@ -88,7 +88,7 @@ class BulkTranslation:
                 )
         outputs = [self.output / name for name in names]
         for path, output in zip(self.inputs, outputs, strict=True):
-            if output.resolve() == path.resolve():
+            if real_path(output) == real_path(path):
                 raise UsageError(f"{path}: would be overwritten; name another --output")
         return outputs
 

@@ -42,7 +42,7 @@ def write_output(path: Path, content: bytes) -> None:
         except OSError as error:
             raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
     else:
-        write_atomically(path.resolve() if path.is_symlink() else path, content)
+        write_atomically(real_path(path) if path.is_symlink() else path, content)
 
 
 def append_line(path: Path, line: str, mode: int = 0o666) -> None:
@@ -122,7 +122,7 @@ def new_directory(path: Path, replace: bool = False) -> Iterator[Path]:
     directory may be there already; any other is an error, or, with `replace`, goes once the new one
     is complete. Missing parents are made.
     """
-    final = path.resolve()
+    final = real_path(path)
     partial = final.with_name(f"{_hidden(final)}.partial")
     replaced = final.with_name(f"{_hidden(final)}.replaced")
     try:
@@ -152,6 +152,11 @@ def new_directory(path: Path, replace: bool = False) -> Iterator[Path]:
         ):
             raise  # of a file elsewhere, such as an input: reported as it is
         raise BothendsError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def real_path(path: Path) -> Path:
+    """Where a path leads; `Path.resolve` has an error of its own for a link to itself."""
+    return Path(os.path.realpath(path))
 
 
 def is_new(path: Path) -> bool:

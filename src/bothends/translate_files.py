@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from bothends.errors import BothendsError, UsageError, warn
-from bothends.files import atomic_file
+from bothends.files import atomic_file, real_path
 from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
 from bothends.text.sentences import holds_several
 from bothends.translation import EMPTY, Translation, TranslationOptions
@@ -119,7 +119,7 @@ class OutputFiles:
             if path.exists() and not path.is_file():  # a device, which is not replaced
                 self._file = self._open.enter_context(path.open("wb"))
             else:
-                final = path.resolve() if path.is_symlink() else path  # a link stays one
+                final = real_path(path) if path.is_symlink() else path  # a link stays one
                 self._file = self._open.enter_context(atomic_file(final))
 
 
@@ -276,8 +276,13 @@ def translate_documents(
     format: DocumentFormat,
     options: TranslationOptions,
     invalid: Invalid,
+    *,
+    strict: bool = False,
 ) -> None:
-    """Translate documents, each whole; stdin if there is no path."""
+    """Translate documents, each whole; stdin if there is no path.
+
+    What is cut is named by its text, since a sentence of a document has no line of its own.
+    """
     from bothends.documents import DocumentOptions, translate_document
 
     description, vocabulary = translator.description, translator.vocabularies.source
@@ -291,16 +296,34 @@ def translate_documents(
     )
     counts: Counter[str] = Counter()
 
+    def tell(kind: str, sentence: str, what: str, option: str) -> None:
+        file = "<stdin>" if path == STANDARD_INPUT else path
+        where = f"{file}: {sentence[:40]!r}{'...' * (len(sentence) > 40)}"
+        if strict:
+            raise BothendsError(f"{where}: {what}; see {option}")
+        counts[kind] += 1
+        if counts[kind] <= MOST_WARNINGS:
+            warn(f"{where}: {what}")
+
     def translate(sentences: Sequence[str]) -> list[str]:
         found = translator.translate(sentences, options)
-        counts["unfinished"] += sum(not each.finished for each in found)
-        counts["short"] += sum(each.short for each in found)
+        for sentence, each in zip(sentences, found, strict=True):
+            if each.truncated:
+                what = f"longer than {options.max_source_length} tokens, the rest is cut"
+                tell("over-long", sentence, what, "--max-source-length")
+            if not each.finished:
+                what = "its translation reached the maximum length and was cut there"
+                tell("unfinished", sentence, what, "--max-length")
+            counts["short"] += each.short
         return [each.text for each in found]
 
     for number, path in enumerate(paths or [STANDARD_INPUT]):
         result = translate_document(read_text(path, invalid), format, translate, document)
         output.write(number, result.text)
-    if count := counts["unfinished"]:
-        warn(f"{count:,} translations of sentences were cut at the maximum length")
-    if count := counts["short"]:
-        warn(f"{count:,} translations of sentences are much shorter than their sources")
+    for kind, what in (
+        ("over-long", "over-long sentences that were cut"),
+        ("unfinished", "translations of sentences that were cut at the maximum length"),
+        ("short", "translations that are much shorter than their sentences"),
+    ):
+        if count := counts[kind]:
+            warn(f"{what}: {count:,}")

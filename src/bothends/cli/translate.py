@@ -161,7 +161,9 @@ def translate(
     ):
         destination = OutputFiles(outputs, stack) if outputs else StandardOutput()
         if format_ is not None and format_ != "lines":
-            translate_documents(translator, inputs, destination, format_, options, invalid)
+            translate_documents(
+                translator, inputs, destination, format_, options, invalid, strict=strict
+            )
         else:
             if progress is None:  # a bar, unless somebody types the text
                 typed = not inputs and sys.stdin is not None and sys.stdin.isatty()

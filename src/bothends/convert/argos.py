@@ -13,7 +13,7 @@ from bothends.convert.ctranslate2 import convert_ctranslate2
 from bothends.convert.options import ConvertOptions
 from bothends.convert.result import ConvertedModel
 from bothends.errors import BothendsError
-from bothends.records import read_foreign_json
+from bothends.records import parse_json
 
 #: Bytes that the files of a package may have when unpacked: far more than any model of its kind.
 _LARGEST = 8 << 30
@@ -72,7 +72,7 @@ def _check(path: Path, entry: zipfile.ZipInfo) -> None:
 
 def _metadata(root: Path) -> dict[str, Any]:
     try:
-        metadata = read_foreign_json(root / "metadata.json")
+        metadata = parse_json((root / "metadata.json").read_bytes())
     except ValueError as error:
         raise BothendsError(f"{root.name}/metadata.json: damaged, not JSON ({error})") from None
     texts = ("from_code", "to_code", "target_prefix")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from bothends.errors import BothendsError
-from bothends.records import read_foreign_json
+from bothends.records import LARGEST_JSON, parse_json, read_bounded
 
 #: Types of model that we know, by what they call themselves.
 Family = Literal["bart", "m2m_100", "marian", "mbart", "pegasus"]
@@ -25,10 +25,12 @@ _ACTIVATIONS: dict[str, Activation] = {
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file."""
     try:
-        content = read_foreign_json(path)
+        content = parse_json(read_bounded(path, LARGEST_JSON))
     except FileNotFoundError:
         raise BothendsError(f"{path.parent}: {path.name} is missing") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
         raise BothendsError(f"{path}: damaged, not JSON ({error})") from None
     if not isinstance(content, dict):
         raise BothendsError(f"{path}: damaged, expected an object")

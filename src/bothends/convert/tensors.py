@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bothends.errors import BothendsError
 from bothends.model.weights import TensorFile
-from bothends.records import read_foreign_json
+from bothends.records import parse_json
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
 
@@ -76,7 +76,7 @@ def _files(directory: Path, name: str) -> list[Path]:
     if not index.is_file():
         return []
     try:
-        names = sorted(set(read_foreign_json(index)["weight_map"].values()))
+        names = sorted(set(parse_json(index.read_bytes())["weight_map"].values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BothendsError(f"{index}: damaged, not an index of files ({error!r})") from None
     for each in names:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bothends.errors import BothendsError, UsageError, nearest
+from bothends.files import real_path
 from bothends.model.bundled import DEFAULT_MODEL, bundled_models, find_model
 from bothends.model.directory import CARD, WEIGHTS, Description, read_description
 from bothends.serve.logs import log
@@ -89,7 +90,7 @@ class Models:
         self._models: dict[str, ServedModel] = {}
         for each in directories or _bundled():
             directory = find_model(each)
-            name = directory.resolve().name
+            name = real_path(directory).name
             if name in self._models:
                 raise UsageError(
                     f"{directory}: another model is called {name}, too; rename a directory"

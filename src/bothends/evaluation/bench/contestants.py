@@ -24,6 +24,7 @@ from bothends.evaluation.bench.synthetic import (
 )
 from bothends.evaluation.bench.systems import Bothends, Label
 from bothends.evaluation.bench.workload import OPTIONS, RandomIds, Text, Workload, read_pairs
+from bothends.files import real_path
 from bothends.jobs.filter_process import ProgramOptions
 from bothends.metrics.named import default_tokenizer
 from bothends.metrics.sums import bleu, tokenizer_for
@@ -238,7 +239,7 @@ def _embedded(order: GenerationOrder) -> int:
 
 def _short_names(directories: Sequence[Path]) -> list[str]:
     """The last part of each path, or the whole path where two would be called the same."""
-    names = [directory.resolve().name for directory in directories]
+    names = [real_path(directory).name for directory in directories]
     if len(set(names)) < len(names):
         return [str(directory) for directory in directories]
     return names
