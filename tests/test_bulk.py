@@ -107,6 +107,17 @@ def test_stopped_at_any_write_it_goes_on_byte_for_byte(
     assert content(options.output) == expected
 
 
+def test_a_planted_link_is_not_followed(options: BulkTranslation, tmp_path: Path) -> None:
+    """Whoever can foresee a hidden name could have another file overwritten."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    single = replace(options, inputs=options.inputs[:1])
+    for name in (".out.partial", f".out.{os.getpid()}.partial"):
+        options.output.with_name(name).symlink_to(victim)
+    assert translate_in_bulk(single) is not None
+    assert victim.read_text() == "precious"
+
+
 def test_a_single_file_has_its_job_beside_it(options: BulkTranslation) -> None:
     single = replace(options, inputs=options.inputs[:1])
     assert translate_in_bulk(single) is not None
