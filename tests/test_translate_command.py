@@ -357,6 +357,11 @@ class TestOutputFiles:
             assert "would replace what is read from it" in outcome.errors
         assert path.read_bytes() == b"ba bo\n"
 
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no such device")
+    def test_a_device_that_is_full(self, translate: Command) -> None:
+        outcome = translate("--output", "/dev/full", text=b"ba\n")
+        assert outcome == Outcome(1, "", "bothends: error: /dev/full: No space left on device\n")
+
     def test_a_link_stays_one_and_may_lead_nowhere(
         self, translate: Command, tmp_path: Path
     ) -> None:

@@ -35,14 +35,33 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def write_output(path: Path, content: bytes) -> None:
-    """Write a file that the user has named: a device is written to, and a link stays one."""
-    if path.exists() and not path.is_file():
-        try:
-            path.write_bytes(content)
-        except OSError as error:
-            raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
-    else:
-        write_atomically(real_path(path) if path.is_symlink() else path, content)
+    """Write a file that the user has named; see `output_file`."""
+    try:
+        with output_file(path) as file:
+            file.write(content)
+    except OSError as error:
+        raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that the user has named: a device is written to, and a link stays one.
+
+    Any other file appears when it is complete, as with `atomic_file`.
+    """
+    if not path.exists() or path.is_file():
+        with atomic_file(real_path(path) if path.is_symlink() else path) as file:
+            yield file
+        return
+    with _errors_of(path):
+        device = path.open("wb")
+    try:
+        yield device
+    except BaseException:
+        device.raw.close()
+        raise
+    with _errors_of(path):
+        device.close()
 
 
 def append_line(path: Path, line: str, mode: int = 0o666) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from bothends.errors import BothendsError, UsageError, warn
-from bothends.files import atomic_file, real_path
+from bothends.files import output_file
 from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
 from bothends.text.sentences import holds_several
 from bothends.translation import EMPTY, Translation, TranslationOptions
@@ -116,11 +116,7 @@ class OutputFiles:
             path = self._paths[self._number]
             # Closed by whoever goes on; an error before that closes it as a failure.
             self._open = self._stack.enter_context(ExitStack())
-            if path.exists() and not path.is_file():  # a device, which is not replaced
-                self._file = self._open.enter_context(path.open("wb"))
-            else:
-                final = real_path(path) if path.is_symlink() else path  # a link stays one
-                self._file = self._open.enter_context(atomic_file(final))
+            self._file = self._open.enter_context(output_file(path))
 
 
 def choose_outputs(inputs: Sequence[Path], outputs: Sequence[Path]) -> list[Path]:
