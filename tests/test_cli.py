@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ import typer
 
 import bothends
 from bothends.cli import app, run, spell_options
+from bothends.model.bundled import BUNDLED, DEFAULT_MODEL
 from command_line import error_line, python
 
 
@@ -321,6 +324,23 @@ def test_what_is_read_is_not_replaced(
     found = error_line([*arguments.split(), option, path], capsys)
     assert found == (1, f"{option} {path}: would replace what is read from it")
     assert Path("text").read_text() == "a\n"
+
+
+def test_an_output_is_not_compressed_as_its_name_would_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "new.gz"
+    found = error_line(["translate", "--output", str(path)], capsys)
+    assert found == (1, f"--output {path}: what is written is not compressed; name it without .gz")
+
+
+@pytest.mark.parametrize("name", ["mödel", os.fsdecode(b"\xff")])
+def test_any_name_can_be_printed(name: str, tmp_path: Path) -> None:
+    """Whatever the terminal's encoding: `verify` prints the name of a directory."""
+    shutil.copytree(BUNDLED / DEFAULT_MODEL, tmp_path / name)
+    result = python("-m", "bothends", "verify", str(tmp_path / name), PYTHONIOENCODING="ascii")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"{tmp_path}/")
 
 
 def test_outputs_do_not_replace_each_other(

@@ -127,7 +127,8 @@ def choose_outputs(inputs: Sequence[Path], outputs: Sequence[Path]) -> list[Path
             raise UsageError(f"--output {directory}: is a directory, but no input has a name")
         if not directory.is_dir():
             raise BothendsError(f"--output {directory}: no such directory")
-        return [directory / path.name for path in inputs]
+        # Compressed text is read, but never written.
+        return [directory / path.name.removesuffix(".gz") for path in inputs]
     if len(outputs) not in (1, len(inputs)):
         raise UsageError(
             f"--output is given {len(outputs)} times for {len(inputs)} files: give it once, or "

@@ -7,6 +7,7 @@ that `bothends --help` stays quick and no command loads PyTorch unless it trains
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import sys
@@ -103,6 +104,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; `arguments` default to the process's own."""
     arguments = sys.argv[1:] if arguments is None else arguments
     _open_closed_outputs()
+    _print_any_character()
     try:
         # Without a command, help: Typer's own way of giving it is an error with the help inside.
         status = app(args=arguments or ["--help"], prog_name="bothends", standalone_mode=False)
@@ -144,6 +146,13 @@ def _open_closed_outputs() -> None:
         sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _print_any_character() -> None:
+    """Escape what the terminal's encoding lacks, or a file name has that is no text at all."""
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:

@@ -40,6 +40,10 @@ def check_writable(
         for path in paths:
             if option == "--json" and path == STANDARD_OUTPUT:
                 continue
+            if path.suffix == ".gz":
+                raise BothendsError(
+                    f"{option} {path}: what is written is not compressed; name it without .gz"
+                )
             if path.is_dir():
                 raise BothendsError(f"{option} {path}: is a directory, expected a file to write")
             if path.exists():
