@@ -40,7 +40,7 @@ from training_data import TINY, tiny_corpus, write_recipe
 #: What holds times, or is drawn from it, wherever it is: it has to be whole, and that is all.
 VOLATILE = {"training.json", "log.jsonl", "curves.svg"}
 #: Seconds after which a child is ended, whatever it waits for.
-PATIENCE = 120
+PATIENCE = 600
 
 
 @dataclass(frozen=True)
