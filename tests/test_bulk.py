@@ -230,7 +230,7 @@ def test_killed_for_real_it_arrives_at_what_translate_writes(
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        (["--workers=none"], "workers 'none': expected a number of processes, ray or ray:ADDRESS"),
+        (["--workers=none"], "--workers none: expected a number of processes, ray or ray:ADDRESS"),
         (["--workers=0"], "processes must be at least 1"),
         (["--shard=3/2"], "shard 3/2: expected I/N"),
         (["--n-best=2"], "a job takes --beam, --length-penalty"),

@@ -110,7 +110,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         status = app(args=arguments or ["--help"], prog_name="bothends", standalone_mode=False)
         sys.stdout.flush()
     except BothendsError as error:
-        return _complain(spell_options(str(error)), error.exit_status)
+        return _complain(spell_options(str(error), arguments), error.exit_status)
     except _CommandLineError as error:
         return _complain(error.format_message(), error.exit_code)
     except MemoryError as error:
@@ -161,11 +161,16 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def spell_options(message: str) -> str:
-    """A message in the words of the command line: `--n-best` for `n_best`."""
-    names = "|".join(sorted(_OPTIONS, key=len, reverse=True))
+def spell_options(message: str, arguments: Sequence[str] = ()) -> str:
+    """A message in the words of the command line: `--n-best` for `n_best`.
+
+    Besides the options of a search, those are meant that were given in `arguments`.
+    """
+    given = {each[2:].partition("=")[0].replace("-", "_") for each in arguments if each[:2] == "--"}
+    given = {name for name in given if re.fullmatch(r"\w+_\w+", name)}
+    names = "|".join(sorted(_OPTIONS | given, key=len, reverse=True))
     # Errors about options begin with one; in others, such a word may be a key of a recipe.
-    if not re.match(rf"(?:{names}) (?:must|\d)", message):
+    if not re.match(rf"(?:{names}) (?:must|\d)|(?:{'|'.join(given) or '(?!)'}): ", message):
         return message
     message = f"--{message}"
     return re.sub(
