@@ -476,6 +476,7 @@ def test_peers_need_weights_only_if_they_were_asked_for(bench_command: Any, tmp_
         (["--synthetic", "bass"], 2, "unknown preset 'bass'; did you mean base?"),
         (["--synthetic", "tiny:1x1,3x1"], 2, "bad generation order 3x1"),
         (["--synthetic", "tiny", "--batch", "1,x"], 2, "--batch 1,x: expected whole numbers"),
+        (["--synthetic", "tiny", "--threads", "1000000"], 2, "--threads 1000000: at most 1024"),
         (["--synthetic", "tiny", "--beam", "0"], 2, "--beam 0: expected whole numbers from 1 on"),
         (["--synthetic", "tiny", "--threads", "-1"], 2, "--threads -1: expected whole numbers"),
         (["--synthetic", "tiny", "--precision", "int4"], 2, "--precision int4: expected float32"),

@@ -277,12 +277,13 @@ def test_options_are_spelled_as_on_the_command_line(message: str, expected: str)
 
 
 def test_options_that_were_given_are_spelled_so_too() -> None:
-    given = ["fill", "--min-words", "5", "--max-ratio=0", "--[_", "text_x"]
+    given = ["fill", "--min-words", "5", "--max-ratio=0", "--rate", "0", "--[_", "text_x"]
     words = spell_options("min_words 5 is more than max_words 2", given)
     assert words == "--min-words 5 is more than --max-words 2"
     ratio = spell_options("max_ratio: Input should be greater than 0", given)
     assert ratio == "--max-ratio: Input should be greater than 0"
-    assert spell_options("text_x: no such file", given) == "text_x: no such file"
+    assert spell_options("rate: expected more than 0", given) == "--rate: expected more than 0"
+    assert spell_options("rate: no such file", given) == "rate: no such file"
 
 
 @pytest.mark.parametrize(

@@ -73,18 +73,18 @@ class RecordingWriter:
     """Writes to a file, and takes size and digest of it on the way."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self.bytes = 0
+        self.size = 0
         self._file = file
         self._hash = hashlib.sha256()
 
     def write(self, content: bytes) -> None:
         self._file.write(content)
         self._hash.update(content)
-        self.bytes += len(content)
+        self.size += len(content)
 
     def record(self) -> FileRecord:
         """The record of what was written until now."""
-        return FileRecord(bytes=self.bytes, sha256=self._hash.hexdigest())
+        return FileRecord(bytes=self.size, sha256=self._hash.hexdigest())
 
 
 class Digests(Strict):

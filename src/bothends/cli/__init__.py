@@ -167,10 +167,12 @@ def spell_options(message: str, arguments: Sequence[str] = ()) -> str:
     Besides the options of a search, those are meant that were given in `arguments`.
     """
     given = {each[2:].partition("=")[0].replace("-", "_") for each in arguments if each[:2] == "--"}
-    given = {name for name in given if re.fullmatch(r"\w+_\w+", name)}
+    given = {name for name in given if name.isidentifier() and not os.path.exists(name)}
     names = "|".join(sorted(_OPTIONS | given, key=len, reverse=True))
     # Errors about options begin with one; in others, such a word may be a key of a recipe.
-    if not re.match(rf"(?:{names}) (?:must|\d)|(?:{'|'.join(given) or '(?!)'}): ", message):
+    if not re.match(
+        rf"(?:{names}) (?:must|\d)|(?:{'|'.join(given) or '(?!)'}): (?:expected|Input)", message
+    ):
         return message
     message = f"--{message}"
     return re.sub(

@@ -205,7 +205,7 @@ class PairWriter:
     def write(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
         """Append pairs; those of one call stay in one shard."""
         shard = self._shards[-1]
-        if shard.bytes >= self._shard_tokens * self._dtype.itemsize:
+        if shard.size >= self._shard_tokens * self._dtype.itemsize:
             shard.close()
             shard = RecordedFile(self._directory / _shard_name(self._name, len(self._shards)))
             self._shards.append(shard)
@@ -229,7 +229,7 @@ class PairWriter:
             pairs=self._pairs,
             source_tokens=self._source_tokens,
             target_tokens=self._target_tokens,
-            shards=tuple(shard.bytes // self._dtype.itemsize for shard in self._shards),
+            shards=tuple(shard.size // self._dtype.itemsize for shard in self._shards),
         )
         return record, dict(file.close() for file in files)
 
@@ -246,8 +246,8 @@ class RecordedFile:
         self._writer = RecordingWriter(self._file)
 
     @property
-    def bytes(self) -> int:
-        return self._writer.bytes
+    def size(self) -> int:
+        return self._writer.size
 
     def write(self, content: bytes) -> None:
         self._writer.write(content)
