@@ -336,6 +336,33 @@ def test_what_is_read_is_not_replaced(
     assert Path("text").read_text() == "a\n"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "splice --source text --lines 1 --output",
+        "translate text --output",
+        "translate text --workers 1 --output",
+        "evaluate --hypothesis text --reference text --json",
+        f"evaluate --model {DEFAULT_MODEL} --source text --reference text --output",
+        "order 2x1 --svg",
+        "fill --source a --svg",
+    ],
+)
+def test_the_directory_of_a_file_is_not_made(
+    arguments: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One rule for all commands: a misspelled directory does not come into being."""
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("a\n")
+    found = error_line([*arguments.split(), "none/new"], capsys)
+    option = arguments.split()[-1]
+    assert found == (1, f"{option} none/new: none is no directory to write to")
+    assert not Path("none").exists()
+
+
 def test_an_output_is_not_compressed_as_its_name_would_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -162,8 +162,14 @@ def _commands(group: Any = app, *names: str) -> Iterator[tuple[str, Callable[...
         yield from _commands(each.typer_instance, *names, each.name)
 
 
-def _is_path(kind: Any) -> bool:
-    return kind is Path or any(map(_is_path, get_args(kind)))
+def _names_a_file(kind: Any) -> bool:
+    """By its type, or by what its help shows in its place."""
+    shown = str(getattr(kind, "metavar", None) or "")
+    return (
+        kind is Path
+        or any(word in shown for word in ("FILE", "DIR", "PATH"))
+        or any(map(_names_a_file, get_args(kind)))
+    )
 
 
 @pytest.mark.parametrize(("name", "function"), _commands())
@@ -182,7 +188,7 @@ def test_the_table_has_every_command_that_writes(
         assert rows, f"no row for {name} in writing_commands.py"
     kinds = get_type_hints(function, include_extras=True)
     for parameter, kind in kinds.items():
-        if parameter in READ or not _is_path(kind):
+        if parameter in READ or not _names_a_file(kind):
             continue
         option = f"--{parameter.rstrip('_').replace('_', '-')}"
         is_argument = "ArgumentInfo" in str(kind)

@@ -196,6 +196,8 @@ def test_filters_work_on_what_is_known(text: Path, capsys: pytest.CaptureFixture
         (["--teacher=somebody"], "somebody: no such model directory"),
         (["--min-score=-1"], "--min-score needs log probabilities"),
         (["--command-timeout=0"], "the timeout must be positive"),
+        (["--command-timeout=nan"], "the timeout must be positive"),
+        (["--command-timeout=1e300"], "the timeout must be positive"),
         (["--teacher-command=/no/program"], "/no/program: cannot be run"),
         (["--teacher-command="], "the command is empty"),
     ],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bothends.cli.outputs import check_writable
 from bothends.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def translate_job(
         raise UsageError(
             "a job needs files and one --output: translate FILE ... --output PATH --workers N"
         )
+    if len(files) == 1 and not output[0].is_dir():  # a file, as without a job
+        check_writable({"--output": output}, files)
     manifest = translate_in_bulk(
         BulkTranslation(
             teacher=teacher,
