@@ -96,6 +96,8 @@ def first_problem(error: ValidationError) -> str:
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "path_type":  # pydantic names a class of Python
+        message = "expected a path"
     if problem["type"] == "too_short":  # pydantic tells how it came to know
         least = problem["ctx"]["min_length"]
         message = f"expected at least {least} item{'' if least == 1 else 's'}"
