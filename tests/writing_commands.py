@@ -155,11 +155,11 @@ def _chain(workspace: Path) -> None:
 
 
 def _stages_in_this_process() -> None:
-    bothends.chain.run.run_command = lambda arguments, processes: run(arguments)
+    setattr(bothends.chain.run, "run_command", lambda arguments, _: run(arguments))  # noqa: B010
 
 
 def _workers_in_this_process() -> None:
-    bothends.jobs.pool.parse_pool = lambda text: InThisProcess()
+    setattr(bothends.jobs.pool, "parse_pool", lambda _: InThisProcess())  # noqa: B010
 
 
 COMMANDS: dict[str, Command] = {
