@@ -281,6 +281,9 @@ def test_a_line_is_appended_whole_or_not_at_all(
     with pytest.raises(BothendsError, match="keys: cannot be written"):
         append_line(path, "third")
     assert path.read_text() == "first\nby hand\nsecond\n"
+    with pytest.raises(BothendsError, match="other: cannot be written"):
+        append_line(tmp_path / "other", "first")
+    assert names(tmp_path) == ["keys"]
 
 
 def test_an_output_that_is_a_link_or_a_device(tmp_path: Path) -> None:

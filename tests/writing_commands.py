@@ -300,6 +300,8 @@ def _whole(path: Path) -> str:
         for line in path.read_bytes().splitlines()[:-1]:
             json.loads(line)
     elif path.name == "keys":
+        if not path.stat().st_size:  # killed before the first one was written
+            return "empty"
         return f"whole, of {' and '.join(ApiKeys.load(path).hashes)}"
     else:
         json.loads(path.read_bytes())

@@ -86,6 +86,8 @@ def append_line(path: Path, line: str, mode: int = 0o666) -> None:
                 os.fsync(file.fileno())
             except BaseException:
                 file.truncate(size)
+                if not size:  # nobody wants an empty one, whoever made it
+                    path.unlink(missing_ok=True)
                 raise
     except OSError as error:
         raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
