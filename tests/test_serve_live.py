@@ -233,6 +233,7 @@ def test_the_command_says_what_is_wrong(
     assert error_line(taken, capsys)[1].endswith("choose another with --port")
     assert "no such model" in error_line(["serve", "--model", "nowhere"], capsys)[1]
     assert error_line(["serve", "--new-key", "ann"], capsys)[0] == 2
-    assert error_line(["serve", "--timeout", "0"], capsys)[0] == 2
+    for seconds in ("0", "nan", "inf"):
+        assert error_line(["serve", "--timeout", seconds], capsys)[0] == 2
     assert error_line(["serve", "--log-level", "loud"], capsys)[0] == 2
     assert "cannot be read" in error_line(["serve", "--api-keys", str(tmp_path / "x")], capsys)[1]

@@ -9,7 +9,10 @@ import typer
 
 def demo(
     rounds: Annotated[
-        int, typer.Option(min=1, help="Times that each sentence is translated for the clock.")
+        int,
+        typer.Option(
+            min=1, max=100_000, help="Times that each sentence is translated for the clock."
+        ),
     ] = 20,
 ) -> None:
     """See how the bundled models write, and how fast.
