@@ -2,7 +2,8 @@
 
 Some pages are outside `docs/`, and pages link to sources. On GitHub all of it works. Here such
 pages become pages of the site, and links to other files of the repository lead to the repository.
-A link to a file that does not exist stays as it is, and MkDocs fails the build.
+A link to a file that does not exist stays as it is, and MkDocs fails the build. The wide tables of
+`tables/` get the room of the page's contents.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Make the links of a page fit for the site."""
     assert config.repo_url is not None
+    if page.file.src_uri.startswith("tables/"):
+        page.meta["hide"] = ["toc"]
     return rewrite_links(markdown, page.file.src_uri, config.repo_url)
 
 

@@ -15,10 +15,10 @@ from bothends.evaluation.analyses.agreement import table as agreement_table
 from bothends.evaluation.analyses.pmi import analyse
 from bothends.tables import Table as Cells
 from columns import NOT_RUN
-from figures import Place, draw_accuracies
+from figures import PictureFolder, draw_accuracies
 from results import load_agreement, load_lengths, load_result, load_speed
 from speed import lengths_of
-from table_file import Table, tasks_of
+from table_file import PaperTable, tasks_of
 
 
 def markdown(cells: Cells) -> str:
@@ -34,7 +34,7 @@ def pictures(paths: Sequence[Path], title: str, pages: Path) -> Iterator[str]:
             yield f"![{title}]({Path(os.path.relpath(path, pages)).as_posix()})"
 
 
-def mutual_information(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
+def mutual_information(table: PaperTable, _place: PictureFolder, _pages: Path) -> Iterator[str]:
     """The paper's table of perplexities, and ours in its form."""
     results = [load_result(table.models_of(row, "raw")[0]) for row in table.rows]
     scored = [result.scored() for result in results if result]
@@ -69,11 +69,11 @@ def mutual_information(table: Table, _place: Place, _pages: Path) -> Iterator[st
     yield markdown(Cells("", headings, lines))
     yield (
         "PMI is the difference of log perplexities, here in natural logs. The paper prints 0.235 "
-        "and -0.014, which fit logs of base 10; above are the natural ones of its perplexities."
+        "and -0.014, which fit logs of base 10; the table has natural logs of its perplexities."
     )
 
 
-def grid(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
+def grid(table: PaperTable, _place: PictureFolder, _pages: Path) -> Iterator[str]:
     """Speed-up at the same beam and batch, for each batch and beam of the benchmark."""
     for task in tasks_of(table):
         report = load_speed(table, task)
@@ -98,8 +98,8 @@ def grid(table: Table, _place: Place, _pages: Path) -> Iterator[str]:
         yield markdown(Cells("", headings, lines))
 
 
-def lengths(table: Table, place: Place, pages: Path) -> Iterator[str]:
-    """Quality and speed by length of the source, as `bothends lengths` measured them."""
+def lengths(table: PaperTable, place: PictureFolder, pages: Path) -> Iterator[str]:
+    """Quality and speed by length of the source, as `bothends analyse lengths` measured them."""
     for task in tasks_of(table):
         path = lengths_of(table, task)
         yield "## By length of the source"
@@ -130,7 +130,7 @@ def lengths(table: Table, place: Place, pages: Path) -> Iterator[str]:
         yield f"Beam {found['beam']}, int8, one sentence at a time; {found['signature']}"
 
 
-def agreement(table: Table, place: Place, pages: Path) -> Iterator[str]:
+def agreement(table: PaperTable, place: PictureFolder, pages: Path) -> Iterator[str]:
     """Accuracy on contrastive pairs by distance, for every model that was run."""
     found, missing = [], []
     for model in table.models():
@@ -148,7 +148,7 @@ def agreement(table: Table, place: Place, pages: Path) -> Iterator[str]:
     paths = draw_accuracies(table, found, place)
     yield from pictures(paths, "Agreement by distance", pages)
     yield (
-        "% of contrastive pairs whose right verb is more probable, with Wilson intervals of 95 %, "
+        "% of contrastive pairs in which the right verb is more probable (Wilson, 95 %), "
         "by words from subject to verb; distances are guessed (docs/analysis.md). 50 is chance."
     )
     if missing:

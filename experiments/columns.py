@@ -13,8 +13,8 @@ from typing import Any
 
 from bothends.text.vocabulary import SpecialTokens
 from model_files import Setting
-from results import Result, compare, load_result, load_speed, load_training_speed
-from table_file import Data, Row, Table
+from results import StoredResult, compare, load_result, load_speed, load_training_speed
+from table_file import Data, PaperTable, TableRow
 
 NOT_RUN = "not run"
 NOTHING = "-"
@@ -24,11 +24,11 @@ NOTHING = "-"
 class Line:
     """A row of a table at one beam."""
 
-    table: Table
-    row: Row
+    table: PaperTable
+    row: TableRow
     beam: int
 
-    def results(self, data: Data) -> list[Result | None]:
+    def results(self, data: Data) -> list[StoredResult | None]:
         """Its models with this data, one for each seed."""
         return [load_result(model) for model in self.table.models_of(self.row, data)]
 
@@ -160,6 +160,17 @@ def speedup(baseline: str) -> Cell:
     return cell
 
 
+def speedup_per_token(line: Line) -> str:
+    """Output tokens a second over those of the baseline's distilled model at the same beam.
+
+    Distilled models write less, and less in fewer steps is no gain of the order.
+    """
+    found, baseline = line.speed(), (line.baseline() or line).speed()
+    if not found or not baseline:
+        return NOT_RUN
+    return f"{found['tokens_per_second'] / baseline['tokens_per_second']:.2f}x"
+
+
 def training(line: Line) -> str:
     found = load_training_speed().get(str(line.row.order), math.nan)
     return NOT_RUN if math.isnan(found) else f"{found:.2f}x"
@@ -221,6 +232,7 @@ COLUMNS: dict[str, tuple[str, Cell]] = {
         "speed-up, greedy",
         lambda line: speedup("same_beam")(replace(line, beam=1)),
     ),
+    "speedup_per_token": ("per token, distilled", speedup_per_token),
     "ctranslate2": ("against CTranslate2", speedup("ctranslate2")),
     "training": ("training speed", training),
     "paper_raw": ("paper", paper("raw", ".1f")),

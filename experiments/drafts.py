@@ -22,6 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from bothends import Translator, __version__
+from bothends.evaluation.bench.machine import this_machine
+from bothends.files import write_output
 from bothends.tables import Table, print_tables
 
 
@@ -129,8 +131,12 @@ def main() -> None:
     ]
     print_tables([Table("Edited sentences", headings, cells)], notes)
     if arguments.json:
-        record = {"notes": notes, "savings": [asdict(each) for each in savings]}
-        arguments.json.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        record = {
+            "notes": notes,
+            "machine": asdict(this_machine()),
+            "savings": [asdict(each) for each in savings],
+        }
+        write_output(arguments.json, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

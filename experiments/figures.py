@@ -12,8 +12,8 @@ from bothends.evaluation.analyses.agreement import Accuracies, draw_agreement
 from bothends.evaluation.bench.plots import COLOURS, MARKERS, load_pyplot
 from columns import Line
 from model_files import Setting
-from results import Result
-from table_file import Data, Table
+from results import StoredResult
+from table_file import Data, PaperTable
 
 #: How metrics that stand for quality are written.
 TITLES = {"bleu": "BLEU", "rougeL": "ROUGE-L"}
@@ -22,7 +22,7 @@ DATA: tuple[Data, ...] = ("raw", "distilled")
 
 
 @dataclass(frozen=True)
-class Place:
+class PictureFolder:
     """Where figures go, and in which formats."""
 
     folder: Path
@@ -32,7 +32,7 @@ class Place:
         return [self.folder / f"{name}.{each}" for each in self.formats]
 
 
-def draw_speed(table: Table, place: Place) -> list[Path]:
+def draw_speed(table: PaperTable, place: PictureFolder) -> list[Path]:
     """Quality against speed-up: a point for each model and beam that was timed."""
     points = []
     for number, row in enumerate(table.rows):
@@ -88,7 +88,7 @@ def draw_speed(table: Table, place: Place) -> list[Path]:
     return _save(draw, place, f"{table.name}-speed")
 
 
-def draw_bars(table: Table, place: Place) -> list[Path]:
+def draw_bars(table: PaperTable, place: PictureFolder) -> list[Path]:
     """A bar with its interval for each row that was run."""
     metric, setting = _metric(table), Setting("float32", table.beams[0])
     rows = [
@@ -118,7 +118,7 @@ def draw_bars(table: Table, place: Place) -> list[Path]:
     return _save(draw, place, table.name)
 
 
-def draw_tokens(table: Table, place: Place) -> list[Path]:
+def draw_tokens(table: PaperTable, place: PictureFolder) -> list[Path]:
     """Quality, over-translation and speed against tokens per direction, as the paper draws them."""
     beam = table.beams[0]
     rows = [row for row in table.rows if row.order.directions > 1]
@@ -127,7 +127,7 @@ def draw_tokens(table: Table, place: Place) -> list[Path]:
         return []
 
     def points(
-        data: Data, of: Callable[[Line, Result], float | None]
+        data: Data, of: Callable[[Line, StoredResult], float | None]
     ) -> tuple[list[int], list[float]]:
         places, values = [], []
         for line in lines:
@@ -173,7 +173,9 @@ def draw_tokens(table: Table, place: Place) -> list[Path]:
     return _save(draw, place, table.name)
 
 
-def draw_accuracies(table: Table, found: Sequence[Accuracies], place: Place) -> list[Path]:
+def draw_accuracies(
+    table: PaperTable, found: Sequence[Accuracies], place: PictureFolder
+) -> list[Path]:
     """Agreement by distance."""
     paths = place.paths(f"{table.name}-agreement")
     for path in paths:
@@ -181,7 +183,7 @@ def draw_accuracies(table: Table, found: Sequence[Accuracies], place: Place) -> 
     return paths
 
 
-def _ctranslate2(table: Table) -> dict[int, float]:
+def _ctranslate2(table: PaperTable) -> dict[int, float]:
     """By beam: the speed of CTranslate2, where it was timed, over that of our 1x1 at beam 4."""
     speedups = {}
     for row in table.rows:
@@ -196,24 +198,24 @@ def _ctranslate2(table: Table) -> dict[int, float]:
 FIGURES = {"speed": draw_speed, "bars": draw_bars, "tokens": draw_tokens}
 
 
-def _score(metric: str, setting: Setting, _line: Line, result: Result) -> float:
+def _score(metric: str, setting: Setting, _line: Line, result: StoredResult) -> float:
     return result.figure(metric, setting).score
 
 
-def _speedup(beam: int, line: Line, _result: Result) -> float | None:
+def _speedup(beam: int, line: Line, _result: StoredResult) -> float | None:
     found = replace(line, beam=beam).speed("raw")
     return found["same_beam"]["speedup"]["median"] if found and found["same_beam"] else None
 
 
-def _metric(table: Table) -> str:
+def _metric(table: PaperTable) -> str:
     return table.task_of(table.rows[0]).metric
 
 
-def _title(table: Table) -> str:
+def _title(table: PaperTable) -> str:
     return TITLES[_metric(table)]
 
 
-def _save(draw: Callable[[Any], Any], place: Place, name: str) -> list[Path]:
+def _save(draw: Callable[[Any], Any], place: PictureFolder, name: str) -> list[Path]:
     """The same bytes whenever the results are the same."""
     pyplot = load_pyplot()
     with pyplot.rc_context({"svg.hashsalt": "bothends", "font.size": 9}):

@@ -27,7 +27,7 @@ class StoppedError(BothendsError):
 
 
 @dataclass(frozen=True)
-class Job:
+class ExperimentJob:
     """Something to make; `work` does only what is not done yet."""
 
     name: str
@@ -46,7 +46,7 @@ class Job:
 
 
 @dataclass
-class Processes:
+class RunningProcesses:
     """All processes that run now, to be stopped together."""
 
     alive: set[subprocess.Popen[bytes]] = field(default_factory=set)
@@ -64,8 +64,8 @@ class Processes:
 class Shell:
     """Runs the commands of one job."""
 
-    job: Job
-    processes: Processes
+    job: ExperimentJob
+    processes: RunningProcesses
     lock: int
 
     def bothends(self, *arguments: object, output: Path | None = None) -> None:
@@ -115,12 +115,14 @@ class Shell:
         print(f"{time.strftime('%H:%M:%S')} {self.job.name}: {text}\n", end="", flush=True)
 
 
-def run_jobs(jobs: Sequence[Job], at_once: int, processes: Processes) -> dict[str, str]:
-    """Run jobs, those first that stand first, after those they need; what failed, and why."""
+def run_jobs(
+    jobs: Sequence[ExperimentJob], at_once: int, processes: RunningProcesses
+) -> dict[str, str]:
+    """Run jobs in order, each after those it needs; what failed, and why."""
     failed: dict[str, str] = {}
     done: set[str] = set()
     waiting = list(jobs)
-    running: dict[Future[None], Job] = {}
+    running: dict[Future[None], ExperimentJob] = {}
     with ThreadPoolExecutor(at_once) as pool:
         while True:
             for job in list(waiting):
@@ -149,7 +151,7 @@ def run_jobs(jobs: Sequence[Job], at_once: int, processes: Processes) -> dict[st
 
 
 @contextmanager
-def catch_signals(processes: Processes) -> Iterator[None]:
+def catch_signals(processes: RunningProcesses) -> Iterator[None]:
     """Ctrl-C and SIGTERM stop the processes; only the main thread can be told."""
     assert threading.current_thread() is threading.main_thread()
     before = {
@@ -162,7 +164,7 @@ def catch_signals(processes: Processes) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _run(job: Job, processes: Processes) -> None:
+def _run(job: ExperimentJob, processes: RunningProcesses) -> None:
     job.lock.parent.mkdir(parents=True, exist_ok=True)
     with locked(job.lock, f"another process is at work on {job.target}") as lock:
         job.work(Shell(job, processes, lock.fileno()))

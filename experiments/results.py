@@ -37,14 +37,14 @@ from result_file import (
 )
 from speed import lengths_of, report_of, timed_models
 from steps import is_done
-from table_file import RUNS, Model, Table, Task, tasks_of
+from table_file import RUNS, ExperimentTask, Model, PaperTable, tasks_of
 
 KEPT = Path("experiments/results")
 TRAINING_SPEED = RUNS / "speed" / "training.json"
 
 
 @dataclass(frozen=True)
-class Figure:
+class StoredFigure:
     """A metric of one model, with its 95% interval."""
 
     score: float
@@ -53,7 +53,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Result:
+class StoredResult:
     """A finished model."""
 
     model: Model
@@ -65,11 +65,13 @@ class Result:
     def __hash__(self) -> int:
         return hash(self.model)
 
-    def figure(self, metric: str, setting: Setting) -> Figure:
+    def figure(self, metric: str, setting: Setting) -> StoredFigure:
         for found in self.content["evaluations"]:
             each = found["metrics"].get(metric)
             if each and all(found[name] == getattr(setting, name) for name in _SETTING):
-                return Figure(each["score"], each["interval"]["low"], each["interval"]["high"])
+                return StoredFigure(
+                    each["score"], each["interval"]["low"], each["interval"]["high"]
+                )
         judged = ", ".join(each.name for each in SETTINGS)
         raise BothendsError(
             f"{self.model.name}: no {metric} of {setting.name}; models are judged as {judged}, "
@@ -100,10 +102,10 @@ _SETTING = ("precision", "beam", "deduplicated")
 
 
 @cache
-def load_result(model: Model) -> Result | None:
+def load_result(model: Model) -> StoredResult | None:
     """The stored figures of a model; None if it was not run."""
     if is_done(model):
-        return Result(model, model.run, read_summary(model.run))
+        return StoredResult(model, model.run, read_summary(model.run))
     directory = kept(model.run)
     if not (directory / RESULT).exists():
         return None
@@ -112,7 +114,7 @@ def load_result(model: Model) -> Result | None:
     # What was kept may be of a recipe that is not the row's any more.
     if any(differences(recipe, model.recipe())) or content["training"]["updates"] != limit:
         return None
-    return Result(model, directory, content)
+    return StoredResult(model, directory, content)
 
 
 def load_agreement(model: Model) -> dict[str, Any] | None:
@@ -121,7 +123,7 @@ def load_agreement(model: Model) -> dict[str, Any] | None:
 
 
 @cache
-def compare(result: Result, baseline: Result, setting: Setting) -> Comparison:
+def compare(result: StoredResult, baseline: StoredResult, setting: Setting) -> Comparison:
     """The difference of two models in the metric of their task, by a paired bootstrap."""
     task, both = result.model.task, (baseline, result)
     stored = [each.figure(task.metric, setting).score for each in both]
@@ -143,13 +145,13 @@ def compare(result: Result, baseline: Result, setting: Setting) -> Comparison:
     return figures[1].against
 
 
-def load_speed(table: Table, task: Task) -> dict[str, Any] | None:
+def load_speed(table: PaperTable, task: ExperimentTask) -> dict[str, Any] | None:
     """The benchmark of a table's models on a task, if there was one."""
     timed = [] if table.synthetic else timed_models(table, task)
     return _measured(report_of(table, task), timed)
 
 
-def load_lengths(table: Table, task: Task) -> dict[str, Any] | None:
+def load_lengths(table: PaperTable, task: ExperimentTask) -> dict[str, Any] | None:
     """Quality and speed by length, if they were measured."""
     return _measured(lengths_of(table, task), timed_models(table, task))
 
@@ -178,7 +180,7 @@ def kept(path: Path) -> Path:
     return KEPT / path.relative_to(RUNS)
 
 
-def keep(tables: Sequence[Table]) -> None:
+def keep(tables: Sequence[PaperTable]) -> None:
     """Keep what tables are made from, as far as it is in the runs."""
     for path in _sources(tables):
         if path.exists():
@@ -186,7 +188,7 @@ def keep(tables: Sequence[Table]) -> None:
             shutil.copyfile(path, kept(path))
 
 
-def _sources(tables: Sequence[Table]) -> Iterator[Path]:
+def _sources(tables: Sequence[PaperTable]) -> Iterator[Path]:
     yield TRAINING_SPEED
     for table in tables:
         for model in filter(is_done, table.models()):

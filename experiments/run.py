@@ -18,12 +18,12 @@ import sys
 from collections.abc import Sequence
 
 from bothends.errors import BothendsError
-from jobs import Processes, catch_signals, run_jobs
+from jobs import RunningProcesses, catch_signals, run_jobs
 from model_files import updates_done
 from results import load_result
 from speed import measure_speed
 from steps import agreement_jobs, is_done, jobs_for
-from table_file import Model, Table, load_tables, text_folder
+from table_file import Model, PaperTable, load_tables, text_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,15 +35,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="names or files; else all")
     parser.add_argument("--rows", nargs="+", default=[], metavar="ROW", help="only these rows")
     parser.add_argument(
-        "--missing", action="store_true", help="not what experiments/results has the result of"
+        "--missing", action="store_true", help="only models without a result in experiments/results"
     )
-    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="models at once")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="trainings at once")
     parser.add_argument(
-        "--precision", choices=("float32", "bfloat16"), help="of the trainings; else the recipe's"
+        "--precision",
+        choices=("float32", "bfloat16"),
+        help="precision of the trainings; by default the recipe's",
     )
-    parser.add_argument("--list", action="store_true", help="say what is done; run nothing")
+    parser.add_argument(
+        "--list", action="store_true", help="list the models and their state; run nothing"
+    )
     parser.add_argument("--speed", action="store_true", help="time the finished models")
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="of --speed")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of --speed")
     options = parser.parse_args(arguments)
     if options.at_once < 1 or options.rounds < 1:
         parser.error("--at-once and --rounds take whole numbers from 1 on")
@@ -53,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             list_models(tables, options.rows)
             return 0
         text_folder()
-        processes = Processes()
+        processes = RunningProcesses()
         with catch_signals(processes):
             if options.speed:
                 failed = measure_speed(tables, options.rounds, processes)
@@ -75,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def list_models(tables: Sequence[Table], rows: Sequence[str]) -> None:
+def list_models(tables: Sequence[PaperTable], rows: Sequence[str]) -> None:
     """One line for each model: its state, its name, the tables that it is for."""
     wanted_by: dict[Model, list[str]] = {}
     for table in tables:

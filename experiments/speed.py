@@ -19,15 +19,17 @@ from typing import Any
 
 from bothends.errors import BothendsError
 from bothends.model.directory import WEIGHTS
-from jobs import Job, Processes, Shell, run_jobs
+from jobs import ExperimentJob, RunningProcesses, Shell, run_jobs
 from steps import is_done
-from table_file import RUNS, Model, Synthetic, Table, Task, tasks_of
+from table_file import RUNS, ExperimentTask, Model, PaperTable, SyntheticShape, tasks_of
 
 SPEED = RUNS / "speed"
 BATCHES, BEAMS = (1, 32), "1,4"
 
 
-def measure_speed(tables: Sequence[Table], rounds: int, processes: Processes) -> dict[str, str]:
+def measure_speed(
+    tables: Sequence[PaperTable], rounds: int, processes: RunningProcesses
+) -> dict[str, str]:
     """Measure all tables, one after the other; what failed, and why."""
     jobs = jobs_of(tables, rounds)
     if not jobs:
@@ -38,7 +40,7 @@ def measure_speed(tables: Sequence[Table], rounds: int, processes: Processes) ->
     return run_jobs(jobs, 1, processes)
 
 
-def jobs_of(tables: Sequence[Table], rounds: int) -> list[Job]:
+def jobs_of(tables: Sequence[PaperTable], rounds: int) -> list[ExperimentJob]:
     """A measurement for each table and task whose models are finished, or that needs none."""
     jobs = []
     for table in tables:
@@ -57,20 +59,22 @@ def jobs_of(tables: Sequence[Table], rounds: int) -> list[Job]:
     return jobs
 
 
-def timed_models(table: Table, task: Task) -> list[Model]:
+def timed_models(table: PaperTable, task: ExperimentTask) -> list[Model]:
     """Speed does not depend on the seed: one model for each row and data."""
     return [model for model in table.models() if model.task.name == task.name and model.seed == 1]
 
 
-def report_of(table: Table, task: Task) -> Path:
+def report_of(table: PaperTable, task: ExperimentTask) -> Path:
     return SPEED / f"{table.name}-{task.name}.json"
 
 
-def lengths_of(table: Table, task: Task) -> Path:
+def lengths_of(table: PaperTable, task: ExperimentTask) -> Path:
     return SPEED / f"{table.name}-{task.name}-lengths.json"
 
 
-def _bench(table: Table, task: Task, models: Sequence[Model], rounds: int) -> Job:
+def _bench(
+    table: PaperTable, task: ExperimentTask, models: Sequence[Model], rounds: int
+) -> ExperimentJob:
     def what() -> list[object]:
         for model in models:
             _lend_weights(model)
@@ -80,7 +84,9 @@ def _bench(table: Table, task: Task, models: Sequence[Model], rounds: int) -> Jo
     return _job(report_of(table, task), f"{len(models)} models", what, rounds)
 
 
-def _bench_synthetic(table: Table, synthetic: Synthetic, task: Task, rounds: int) -> Job:
+def _bench_synthetic(
+    table: PaperTable, synthetic: SyntheticShape, task: ExperimentTask, rounds: int
+) -> ExperimentJob:
     orders = list(dict.fromkeys(str(row.order) for row in table.rows))
 
     def what() -> list[object]:
@@ -93,7 +99,9 @@ def _bench_synthetic(table: Table, synthetic: Synthetic, task: Task, rounds: int
     return _job(report_of(table, task), f"{len(orders)} orders, random weights", what, rounds)
 
 
-def _job(target: Path, contestants: str, what: Callable[[], list[object]], rounds: int) -> Job:
+def _job(
+    target: Path, contestants: str, what: Callable[[], list[object]], rounds: int
+) -> ExperimentJob:
     def bench(shell: Shell) -> None:
         shell.say(f"{contestants}, {rounds} rounds")
         partial, contest, reports = target.with_name(f".{target.name}.partial"), what(), []
@@ -107,7 +115,7 @@ def _job(target: Path, contestants: str, what: Callable[[], list[object]], round
         partial.write_text(json.dumps(merge(reports)) + "\n", encoding="utf-8")
         os.replace(partial, target)
 
-    return Job(target.stem, target, bench)
+    return ExperimentJob(target.stem, target, bench)
 
 
 def merge(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -140,7 +148,7 @@ def _lend_weights(model: Model) -> None:
         os.link(model.run / "averaged" / WEIGHTS, lent)
 
 
-def _lengths(table: Table, task: Task, models: Sequence[Model]) -> Job:
+def _lengths(table: PaperTable, task: ExperimentTask, models: Sequence[Model]) -> ExperimentJob:
     """Quality and speed by length, as in the paper: distilled models, where there are any, against
     the plain Transformer that learned from references."""
     target = lengths_of(table, task)
@@ -160,4 +168,4 @@ def _lengths(table: Table, task: Task, models: Sequence[Model]) -> Job:
             )  # fmt: skip
         os.replace(partial, target)
 
-    return Job(target.stem, target, measure)
+    return ExperimentJob(target.stem, target, measure)

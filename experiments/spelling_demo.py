@@ -19,7 +19,7 @@ import torch
 from bothends.drawing import draw_steps
 from bothends.engines.protocol import pad_sources
 from bothends.engines.torch import TorchEngine
-from bothends.model.config import Dropout, ModelConfig
+from bothends.model.config import Dropout, preset
 from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
 from bothends.search.beam import Hypothesis, beam_search
@@ -39,14 +39,10 @@ SCALES = {"thousand": 1000, "hundred": 100}
 SYMBOLS = ["<pad>", "<unk>", "<start>", "<end>", *"0123456789", *ONES, *TENS, *SCALES]
 IDS = {symbol: index for index, symbol in enumerate(SYMBOLS)}
 
-CONFIG = ModelConfig(
+CONFIG = preset(
+    "tiny",
     vocabulary_size=len(SYMBOLS),
-    encoder_layers=1,
-    decoder_layers=1,
-    width=64,
-    heads=4,
-    feed_forward=128,
-    norm="pre",
+    **dict(encoder_layers=1, decoder_layers=1, feed_forward=128, norm="pre"),
     dropout=Dropout(residual=0, attention=0, activation=0, embedding=0),
 )
 SPECIAL = CONFIG.special
@@ -123,14 +119,16 @@ def words_of(hypothesis: Hypothesis) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Speed:
+class SpellingSpeed:
     """What it takes to write one number."""
 
     steps: float  # on average
     milliseconds: float  # the median
 
 
-def measure(models: Sequence[Transformer], numbers: Sequence[int], rounds: int) -> list[Speed]:
+def measure(
+    models: Sequence[Transformer], numbers: Sequence[int], rounds: int
+) -> list[SpellingSpeed]:
     """Every model writes every number alone, in turns, so that a busy moment hits them all."""
     steps: list[list[int]] = [[] for _ in models]
     times: list[list[float]] = [[] for _ in models]
@@ -143,7 +141,7 @@ def measure(models: Sequence[Transformer], numbers: Sequence[int], rounds: int) 
                     times[index].append(time.perf_counter() - start)
                     steps[index].append(hypothesis.steps)
     return [
-        Speed(statistics.mean(made), 1000 * statistics.median(taken))
+        SpellingSpeed(statistics.mean(made), 1000 * statistics.median(taken))
         for made, taken in zip(steps, times, strict=True)
     ]
 

@@ -24,7 +24,7 @@ from bothends.model.directory import CONFIG
 from bothends.search.scoring import ForcedScore
 from bothends.text.pairs import read_lines
 from bothends.training.run import RunDirectory, differences
-from jobs import Job, Shell
+from jobs import ExperimentJob, Shell
 from model_files import (
     AVERAGED,
     DATA_RECORDS,
@@ -43,29 +43,31 @@ from model_files import (
     updates_done,
 )
 from result_file import RESULT, read_summary, write_result
-from table_file import Agreement, Model, Table, text_folder
+from table_file import AgreementPairs, Model, PaperTable, text_folder
 
 
-def jobs_for(models: list[Model], changes: Sequence[str] = ()) -> list[Job]:
+def jobs_for(models: list[Model], changes: Sequence[str] = ()) -> list[ExperimentJob]:
     """The jobs of these models, in their order, each after those it needs.
 
     `changes` are settings for `bothends train` that make no other run of it.
     """
-    jobs: dict[str, Job] = {}
+    jobs: dict[str, ExperimentJob] = {}
     for model in models:
         _add(model, changes, jobs)
     return list(jobs.values())
 
 
-def _add(model: Model, changes: Sequence[str], jobs: dict[str, Job]) -> None:
+def _add(model: Model, changes: Sequence[str], jobs: dict[str, ExperimentJob]) -> None:
     if model.name in jobs:
         return
     raw = model.raw_corpus
-    jobs.setdefault(str(raw), Job(str(raw), raw, lambda shell: prepare_corpus(model, shell)))
+    jobs.setdefault(
+        str(raw), ExperimentJob(str(raw), raw, lambda shell: prepare_corpus(model, shell))
+    )
     needs = [str(model.corpus)]
     if model.data == "distilled" and str(model.corpus) not in jobs:
         _add(model.teacher, changes, jobs)
-        jobs[str(model.corpus)] = Job(
+        jobs[str(model.corpus)] = ExperimentJob(
             str(model.corpus),
             model.corpus,
             lambda shell: distil_corpus(model, shell),
@@ -75,7 +77,7 @@ def _add(model: Model, changes: Sequence[str], jobs: dict[str, Job]) -> None:
         start = Model(model.task, model.init)
         _add(start, changes, jobs)
         needs.append(start.name)
-    jobs[model.name] = Job(
+    jobs[model.name] = ExperimentJob(
         model.name, model.run, lambda shell: make_model(model, changes, shell), tuple(needs)
     )
 
@@ -296,11 +298,11 @@ def _score(model: Model, shell: Shell, output: Path) -> None:
     )  # fmt: skip
 
 
-def agreement_jobs(tables: Sequence[Table], models: Sequence[Model]) -> list[Job]:
+def agreement_jobs(tables: Sequence[PaperTable], models: Sequence[Model]) -> list[ExperimentJob]:
     """The contrastive pairs, for those of the models that stand in tables that show them."""
     shown = {model for table in tables if "agreement" in table.analyses for model in table.models()}
     return [
-        Job(
+        ExperimentJob(
             f"{model.name}, agreement",
             agreement_of(model),
             partial(_agree, model, model.task.agreement),
@@ -311,7 +313,7 @@ def agreement_jobs(tables: Sequence[Table], models: Sequence[Model]) -> list[Job
     ]
 
 
-def _agree(model: Model, pairs: Agreement, shell: Shell) -> None:
+def _agree(model: Model, pairs: AgreementPairs, shell: Shell) -> None:
     """How often the right verb is more probable than the wrong one, by distance."""
     exported, folder = model.run / "float32", text_folder()
     texts = [folder / name for name in (pairs.source, pairs.correct, pairs.incorrect)]

@@ -34,7 +34,7 @@ Data = Literal["raw", "distilled"]
 Analysis = Literal["pmi", "grid", "lengths", "agreement"]
 
 
-class Agreement(Strict):
+class AgreementPairs(Strict):
     """A contrastive test set, below the folder of text."""
 
     source: str
@@ -42,8 +42,8 @@ class Agreement(Strict):
     incorrect: str
 
 
-class Task(Strict):
-    """What is learned, and what it is judged by. Text is `$BOTHENDS_DATA/TEXT/SPLIT.SIDE`."""
+class ExperimentTask(Strict):
+    """A task: its text and its metrics. Text is `$BOTHENDS_DATA/TEXT/SPLIT.SIDE`."""
 
     name: str
     recipe: Path
@@ -60,7 +60,7 @@ class Task(Strict):
     metric: str = "bleu"
     metrics: str = "bleu,chrf,otem,repetition,length"
     tokenizer: str = "13a"
-    agreement: Agreement | None = None
+    agreement: AgreementPairs | None = None
 
     def file(self, split: str, side: Literal["source", "target"]) -> Path:
         """A file of text."""
@@ -76,7 +76,7 @@ class Paper(Strict):
     speedup: float | None = None
 
 
-class Synthetic(Strict):
+class SyntheticShape(Strict):
     """Random weights and forced lengths, to time orders by, in place of trained models."""
 
     #: a preset of `bothends bench --synthetic`
@@ -85,13 +85,13 @@ class Synthetic(Strict):
     target_length: int
 
 
-class Row(Strict):
+class TableRow(Strict):
     """A line of a table: one to several trainings."""
 
     name: str
     order: Order
     #: else the table's
-    task: Task | None = None
+    task: ExperimentTask | None = None
     data: tuple[Data, ...] | None = None
     #: what differs from the recipe, by dotted keys
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -103,14 +103,14 @@ class Row(Strict):
     paper_training: float | None = None
 
 
-class Table(Strict):
+class PaperTable(Strict):
     """Rows, and the columns that `tables.py` shows of them."""
 
     name: str
     title: str
     #: lines of text below the table
     note: str = ""
-    task: Task | None = None
+    task: ExperimentTask | None = None
     data: tuple[Data, ...] = ("raw",)
     #: the order of the raw model whose weights distilled models begin with; else random ones
     init: Order | None = None
@@ -119,18 +119,18 @@ class Table(Strict):
     #: name of the row that differences are taken from
     baseline: str | None = None
     #: what stands for the speed of its orders; else that of its models on the text of the task
-    synthetic: Synthetic | None = None
+    synthetic: SyntheticShape | None = None
     #: what `tables.py` shows below the table
     analyses: tuple[Analysis, ...] = ()
     figure: Literal["speed", "bars", "tokens"] | None = None
-    rows: tuple[Row, ...] = Field(min_length=1)
+    rows: tuple[TableRow, ...] = Field(min_length=1)
 
-    def task_of(self, row: Row) -> Task:
+    def task_of(self, row: TableRow) -> ExperimentTask:
         task = row.task or self.task
         assert task is not None, "checked when the table was read"
         return task
 
-    def models_of(self, row: Row, data: Data) -> list[Model]:
+    def models_of(self, row: TableRow, data: Data) -> list[Model]:
         """The trainings of a row on this data, one for each seed; none if it has no such data."""
         if data not in (row.data or self.data):
             return []
@@ -156,7 +156,7 @@ class Table(Strict):
 class Model:
     """One training, and where it is kept."""
 
-    task: Task
+    task: ExperimentTask
     order: str
     data: Data = "raw"
     settings: tuple[str, ...] = ()
@@ -218,14 +218,14 @@ class Model:
         return load_recipe(self.task.recipe, self.overrides())
 
 
-def load_tables(names: Sequence[str]) -> list[Table]:
-    """Tables by name or path; all of them, in the order of their names, where none is named."""
+def load_tables(names: Sequence[str]) -> list[PaperTable]:
+    """Tables by name or path; without names all of them, in the order of their names."""
     if not names:
         return [load_table(path) for path in sorted(TABLES.glob("*.yaml"))]
     return [load_table(_find(name)) for name in names]
 
 
-def load_table(path: Path) -> Table:
+def load_table(path: Path) -> PaperTable:
     """Read a table; its tasks are in the folder `tasks` next to its own."""
     tasks = path.parent.parent / "tasks"
 
@@ -238,7 +238,7 @@ def load_table(path: Path) -> Table:
     if isinstance(rows, list):
         content["rows"] = [with_task(row) if isinstance(row, dict) else row for row in rows]
     try:
-        table = Table.model_validate({"name": path.stem, **content})
+        table = PaperTable.model_validate({"name": path.stem, **content})
     except ValidationError as error:
         raise UsageError(f"{path}: {first_problem(error)}") from None
     names = [row.name for row in table.rows]
@@ -256,14 +256,14 @@ def load_table(path: Path) -> Table:
     return table
 
 
-def tasks_of(table: Table) -> list[Task]:
+def tasks_of(table: PaperTable) -> list[ExperimentTask]:
     """The tasks of its rows, each once."""
     return list({table.task_of(row).name: table.task_of(row) for row in table.rows}.values())
 
 
-def load_task(path: Path) -> Task:
+def load_task(path: Path) -> ExperimentTask:
     try:
-        return Task.model_validate({"name": path.stem, **_read(path)})
+        return ExperimentTask.model_validate({"name": path.stem, **_read(path)})
     except ValidationError as error:
         raise UsageError(f"{path}: {first_problem(error)}") from None
 

@@ -2,9 +2,9 @@
 
     python experiments/tables.py [TABLE ...]    writes docs/tables and docs/images/results
 
-What they are made from is read in `runs/`, and kept in `experiments/results/` for those who have
-not these runs. Rows that were not run are shown as `not run`. Differences are paired bootstraps
-over stored translations, for which the references in $BOTHENDS_DATA are read.
+Results are read from `runs/`, and copied to `experiments/results/` for people without these runs.
+Rows that were not run say so. Differences are paired bootstraps over stored translations, and need
+the references in $BOTHENDS_DATA.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from analyses import ANALYSES, markdown, pictures
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.tables import Table as Cells
 from columns import COLUMNS, Line
-from figures import FIGURES, TITLES, Place
-from results import Result, keep, load_result, load_speed
-from table_file import Table, load_tables, tasks_of
+from figures import FIGURES, TITLES, PictureFolder
+from results import StoredResult, keep, load_result, load_speed
+from table_file import PaperTable, load_tables, tasks_of
 
 MADE = "<!-- Written by experiments/tables.py from stored results: do not edit. -->"
+UNCOMMITTED = (
+    "A commit that ends in `-dirty` had uncommitted changes when it was measured. Those models "
+    "have not been measured again since"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tables = load_tables(options.tables)
         for folder in (options.output, options.figures):
             folder.mkdir(parents=True, exist_ok=True)
-        place = Place(options.figures, ("svg", "png") if options.png else ("svg",))
+        place = PictureFolder(options.figures, ("svg", "png") if options.png else ("svg",))
         for table in tables:
             path = options.output / f"{table.name}.md"
             parts = write_table(table, place, options.output)
@@ -53,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def write_table(table: Table, place: Place, pages: Path) -> Iterator[str]:
+def write_table(table: PaperTable, place: PictureFolder, pages: Path) -> Iterator[str]:
     """The parts of a page: the table, its figures, its analyses, what it is made of."""
     yield f"# {table.title}"
     yield markdown(cells_of(table))
@@ -69,7 +73,7 @@ def write_table(table: Table, place: Place, pages: Path) -> Iterator[str]:
     yield "\n".join(["## Signatures and commands", "", *(f"- {line}" for line in _facts(table))])
 
 
-def cells_of(table: Table) -> Cells:
+def cells_of(table: PaperTable) -> Cells:
     """A line for each row and beam."""
     for name in table.columns:
         if name not in COLUMNS:
@@ -86,7 +90,7 @@ def cells_of(table: Table) -> Cells:
     return Cells(table.title, headings, lines)
 
 
-def _facts(table: Table) -> Iterator[str]:
+def _facts(table: PaperTable) -> Iterator[str]:
     """How the figures came about, and the command that makes what is missing."""
     models = table.models()
     results = [result for result in map(load_result, models) if result]
@@ -111,9 +115,11 @@ def _facts(table: Table) -> Iterator[str]:
             signatures = {row["batch"]: row["signature"] for row in reversed(report["rows"])}
             for batch, signature in sorted(signatures.items()):
                 yield f"speed, batch {batch}: `{signature}`"
+    if any("-dirty" in _evaluation(result) for result in results):
+        yield UNCOMMITTED
 
 
-def _budget(result: Result) -> str:
+def _budget(result: StoredResult) -> str:
     training = result.content["training"]
     return (
         f"{training['updates']:,} updates, {training['target_tokens'] / 1e6:.1f} million target "
@@ -121,12 +127,12 @@ def _budget(result: Result) -> str:
     )
 
 
-def _precision(result: Result) -> str:
-    """That of the products of its training; by itself, a CPU takes float32."""
+def _precision(result: StoredResult) -> str:
+    """The precision of its training; the default of a CPU is float32."""
     return str(result.content["training"].get("precision", "auto")).replace("auto", "float32")
 
 
-def _evaluation(result: Result) -> str:
+def _evaluation(result: StoredResult) -> str:
     return str(result.content["evaluations"][0]["signature"])
 
 

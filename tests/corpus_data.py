@@ -26,3 +26,12 @@ def write_lines(path: Path, lines: Iterable[str]) -> Path:
     content = "".join(f"{line}\n" for line in lines).encode()
     path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
     return path
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    """Everything in a directory, by name, hidden files included."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }

@@ -95,7 +95,8 @@ def _pieces(model: bytes) -> list[str]:
     return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
 
 
-def _shape(words: int) -> dict[str, Any]:
+def small_shape(words: int) -> dict[str, Any]:
+    """The sizes of a small network, as `transformers` names them."""
     return dict(
         vocab_size=words,
         d_model=32,
@@ -164,7 +165,7 @@ def marian(directory: Path, separate: bool = False, seed: int = 0) -> Any:
         content = {entry: number for number, entry in enumerate(side)}
         (directory / name).write_text(json.dumps(content))
     pad = sides[0].index("<pad>")
-    settings = _shape(len(sides[0]))
+    settings = small_shape(len(sides[0]))
     if separate:
         settings |= dict(decoder_vocab_size=len(sides[1]), share_encoder_decoder_embeddings=False)
     config = MarianConfig(
@@ -218,7 +219,7 @@ def bart(directory: Path, seed: int = 0) -> Any:
     tokenizer = BartTokenizer(vocab=vocabulary, merges=merges)
     tokenizer.save_pretrained(directory)
     config = BartConfig(
-        **_shape(len(tokenizer)),
+        **small_shape(len(tokenizer)),
         activation_function="gelu",
         bos_token_id=0,
         pad_token_id=1,
@@ -268,7 +269,7 @@ def _m2m_model(directory: Path, words: int, seed: int) -> Any:
     from transformers import M2M100Config, M2M100ForConditionalGeneration
 
     config = M2M100Config(
-        **_shape(words),
+        **small_shape(words),
         activation_function="relu",
         scale_embedding=True,
         bos_token_id=0,
@@ -294,7 +295,7 @@ def mbart(directory: Path, fifty: bool = False, seed: int = 0) -> Any:
     tokenizer = kind(vocab=[*pieces, *languages], src_lang="en_XX", tgt_lang="de_DE")
     tokenizer.save_pretrained(directory)
     config = MBartConfig(
-        **_shape(len(tokenizer)),
+        **small_shape(len(tokenizer)),
         activation_function="gelu",
         scale_embedding=True,
         bos_token_id=0,
@@ -313,7 +314,7 @@ def pegasus(directory: Path, seed: int = 0) -> Any:
     tokenizer = PegasusTokenizer(vocab=pieces, offset=5)
     tokenizer.save_pretrained(directory)
     config = PegasusConfig(
-        **_shape(len(tokenizer)),
+        **small_shape(len(tokenizer)),
         activation_function="relu",
         scale_embedding=True,
         pad_token_id=0,

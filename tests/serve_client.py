@@ -1,14 +1,16 @@
 """A light client for load: many connections in one thread, each with one request at a time.
 
 It shares the machine with the server that it measures, so it does as little as it can: HTTP by
-hand over asyncio's streams.
+hand over epoll, and answers are taken apart when the time is over.
 """
 
 from __future__ import annotations
 
-import asyncio
+import heapq
 import json
 import os
+import select
+import socket
 import subprocess
 import sys
 import time
@@ -21,14 +23,34 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Answer:
-    status: int
-    body: bytes
+    """What came back, and the seconds it took."""
+
+    received: bytes
     seconds: float
-    retry_after: str | None = None
+
+    @property
+    def status(self) -> int:
+        return int(self.received[9:12])
+
+    @property
+    def retry_after(self) -> str | None:
+        return header(self.received, b"retry-after")
+
+    @property
+    def body(self) -> bytes:
+        return self.received.partition(b"\r\n\r\n")[2]
 
     @property
     def text(self) -> str:
         return str(json.loads(self.body)["translatedText"])
+
+
+def header(received: bytes, name: bytes) -> str | None:
+    begin = received.find(b"\r\n" + name + b": ")
+    if begin < 0:
+        return None
+    begin += len(name) + 4
+    return received[begin : received.index(b"\r\n", begin)].decode("latin-1")
 
 
 @dataclass(frozen=True)
@@ -50,7 +72,8 @@ def served(*arguments: str, port: int = 0) -> Iterator[Served]:
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "bothends", "serve", "--log-level", "error"),
-            *("--port", str(port), *arguments),
+            # Long: the machine may have other things to do.
+            *("--timeout", "900", "--port", str(port), *arguments),
         ],
         stdout=subprocess.PIPE,
         text=True,
@@ -74,23 +97,36 @@ def sentences(count: int) -> list[str]:
     return [made[(7 * number) % len(made)] for number in range(count)]
 
 
-async def request(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes
-) -> Answer:
-    begin = time.perf_counter()
-    writer.write(
-        b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
-        b"\r\n%s" % (path.encode(), len(body), body)
-    )
-    head = await reader.readuntil(b"\r\n\r\n")
-    lines = head.decode("latin-1").split("\r\n")
-    headers = dict(line.lower().split(": ", 1) for line in lines[1:] if ": " in line)
-    content = await reader.readexactly(int(headers["content-length"]))
-    seconds = time.perf_counter() - begin
-    return Answer(int(lines[0].split()[1]), content, seconds, headers.get("retry-after"))
+class Client:
+    """A connection, and the request that is under way on it."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.number = 0
+        self.received = b""
+        self.begin = 0.0
+        self.due = 0.0
+
+    def send(self, number: int, request: bytes) -> None:
+        self.number, self.received = number, b""
+        self.begin = time.perf_counter()
+        self.socket.sendall(request)
+
+    def receive(self) -> Answer | None:
+        """The answer, if it is complete."""
+        data = self.socket.recv(65536)
+        if not data:
+            raise ConnectionError("the server closed a connection")
+        self.received += data
+        head = self.received.find(b"\r\n\r\n")
+        length = header(self.received[: head + 2], b"content-length") if head >= 0 else None
+        if length is None or len(self.received) < head + 4 + int(length):
+            return None
+        return Answer(self.received, time.perf_counter() - self.begin)
 
 
-async def drive(
+def drive(
     port: int,
     bodies: Sequence[bytes],
     clients: int,
@@ -103,27 +139,46 @@ async def drive(
     With an `interval`, a client begins a request that often, if the last one is done. With
     `seconds`, the bodies are sent again and again until that time is over.
     """
+    requests = [
+        b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        b"content-length: %d\r\n\r\n%s" % (path.encode(), len(body), body)
+        for body in bodies
+    ]
     answers: list[tuple[int, Answer]] = []
-    numbers = iter(range(len(bodies))) if seconds is None else iter(int, 1)
+    connected = [Client(port) for _ in range(clients)]
+    by_file = {each.socket.fileno(): each for each in connected}
+    poll = select.epoll()
+    for file in by_file:
+        poll.register(file, select.EPOLLIN)
     begin = time.perf_counter()
-    sent = 0
-
-    async def client(offset: float) -> None:
-        nonlocal sent
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        due = begin + offset
-        for _ in numbers:
-            if seconds is not None and time.perf_counter() - begin > seconds:
-                break
-            if interval:
-                await asyncio.sleep(max(0.0, due - time.perf_counter()))
-                due = max(due + interval, time.perf_counter())
-            number, sent = sent % len(bodies), sent + 1
-            answers.append((number, await request(reader, writer, path, bodies[number])))
-        writer.close()
-
-    await asyncio.gather(*(client(number * interval / clients) for number in range(clients)))
-    return answers
+    for number, client in enumerate(connected):
+        client.due = begin + number * interval / clients
+    idle = [(client.due, id(client), client) for client in connected]
+    sent = busy = 0
+    try:
+        while True:
+            now = time.perf_counter()
+            over = sent == len(requests) if seconds is None else now - begin > seconds
+            while idle and not over and idle[0][0] <= now:
+                client = heapq.heappop(idle)[2]
+                client.due = max(client.due + interval, now)
+                client.send(sent % len(requests), requests[sent % len(requests)])
+                sent, busy = sent + 1, busy + 1
+                over = seconds is None and sent == len(requests)
+            if over and not busy:
+                return answers
+            wait = idle[0][0] - now if idle and not over else 10.0
+            for file, _ in poll.poll(max(0.0, wait)):
+                client = by_file[file]
+                answer = client.receive()
+                if answer is not None:
+                    answers.append((client.number, answer))
+                    busy -= 1
+                    heapq.heappush(idle, (client.due, id(client), client))
+    finally:
+        poll.close()
+        for client in connected:
+            client.socket.close()
 
 
 def translate_bodies(lines: Sequence[str]) -> list[bytes]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import uvicorn
 
 from bothends.serve.app import create_app
-from bothends.serve.server import ImpatientProtocol
+from bothends.serve.server import impatient_protocol
 from bothends.serve.service import ServeOptions, Service
 
 
@@ -32,9 +32,7 @@ def running(options: ServeOptions | None = None) -> Iterator[Running]:
     app = create_app(options)
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    protocol = type(
-        "Protocol", (ImpatientProtocol,), {"header_seconds": options.limits.receive_seconds}
-    )
+    protocol = impatient_protocol(options.limits.receive_seconds)
     config = uvicorn.Config(app, http=protocol, log_config=None, access_log=False, ws="none")
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     server = uvicorn.Server(config)

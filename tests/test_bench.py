@@ -17,6 +17,7 @@ import pytest
 
 from bothends.cli import run
 from bothends.engines.native import is_built
+from bothends.errors import UsageError
 from bothends.evaluation.bench import measure as bench
 from bothends.evaluation.bench import plots
 from bothends.evaluation.bench.contestants import BenchOptions, gather
@@ -32,7 +33,11 @@ from bothends.evaluation.bench.measure import (
 )
 from bothends.evaluation.bench.peers import choose_peers
 from bothends.evaluation.bench.report import make_report
-from bothends.evaluation.bench.synthetic import random_weights, synthetic_config
+from bothends.evaluation.bench.synthetic import (
+    random_shortlist,
+    random_weights,
+    synthetic_config,
+)
 from bothends.evaluation.bench.systems import (
     Bothends,
     Label,
@@ -392,6 +397,42 @@ def test_a_synthetic_run_from_end_to_end(bench_command: Any, tmp_path: Path) -> 
             assert row["parts"]["text"] < row["parts"]["search"] < row["milliseconds"]["high"]
     root = ElementTree.parse(picture).getroot()
     assert root.tag.endswith("svg")
+
+
+@pytest.mark.skipif(not is_built(), reason="the native engine is not built")
+def test_shallow_decoders_and_shortlists_are_rows_that_nobody_is_compared_with(
+    bench_command: Any,
+) -> None:
+    options = "--batch 1 --beam 1 --repeat 1 --peers none --engine native --json -".split()
+    shapes = ["--synthetic", "tiny-1:1x1", "--synthetic", "tiny:1x1"]
+    status, out, _ = bench_command(*shapes, *options, "--synthetic-shortlist", "100")
+    assert status == 0
+    rows = json.loads(out.splitlines()[-1])["rows"]
+    assert [(row["name"], row["shortlist"]) for row in rows] == [
+        ("tiny-1", False),
+        ("tiny-1", True),
+        ("tiny", False),
+        ("tiny", True),
+    ]
+    for row in rows:
+        assert row["family"] == "tiny"
+        assert row["same_beam"]["row"].startswith("tiny 1x1 native int8, ")
+        assert row["instruction_set"] in row["signature"]
+        assert f"|shortlist:{'yes' if row['shortlist'] else 'no'}|" in row["signature"]
+        assert (row["floor"] is None) == row["shortlist"]
+
+
+@pytest.mark.parametrize("name", ["tiny-0", "tiny-", "tiny-x", "huge-1"])
+def test_a_shape_that_is_none_is_an_error(name: str) -> None:
+    with pytest.raises(UsageError, match="preset"):
+        synthetic_config(name)
+
+
+def test_a_random_shortlist_allows_about_as_many_words_as_asked() -> None:
+    shortlist = random_shortlist(CONFIG, 200, 25, 0)
+    allowed = [len(shortlist.allowed(range(n, n + 24))) for n in range(10, 500, 50)]
+    assert 150 < min(allowed) <= max(allowed) <= 200
+    assert CONFIG.special.end not in shortlist.allowed(range(CONFIG.vocabulary_size))
 
 
 def test_the_same_weights_run_in_every_order(bench_command: Any) -> None:

@@ -9,15 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
-from bothends.bulk import BulkTranslation, translate_in_bulk
+from bothends.bulk import translate_in_bulk
 from bothends.cli import run
+from bothends.distillation import shard_run
 from bothends.distillation.shard_run import Share
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs.locks import lock_directory
@@ -25,6 +28,7 @@ from bothends.jobs.pool import InThisProcess, ProcessPool
 from command_line import error_line
 from corpus_data import write_lines
 from crashing_teacher import CrashingTeacher
+from local_jobs import LocalTranslation
 from tiny_model import sentences, tiny_model
 
 FIRST = [f"a {number}" for number in range(11)]
@@ -32,13 +36,13 @@ SECOND = [*(f"b {number}" for number in range(9)), "", "  ", "ü"]
 
 
 @pytest.fixture
-def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BulkTranslation:
+def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalTranslation:
     """Two files, in shards of which one has lines of both."""
     monkeypatch.setattr("bothends.distillation.corpus_directory.source_commit", lambda: "abc")
     first = write_lines(tmp_path / "first", FIRST)
     second = write_lines(tmp_path / "second.gz", SECOND)
     pool = InThisProcess()
-    return BulkTranslation(
+    return LocalTranslation(
         CrashingTeacher(), (first, second), tmp_path / "out", pool, shard_lines=4
     )
 
@@ -52,7 +56,7 @@ def content(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def expected(options: BulkTranslation) -> dict[str, bytes]:
+def expected(options: LocalTranslation) -> dict[str, bytes]:
     elsewhere = replace(options, output=options.output.with_name("expected"))
     assert translate_in_bulk(elsewhere) is not None
     return content(elsewhere.output)
@@ -68,7 +72,7 @@ def test_every_input_has_its_output(expected: dict[str, bytes]) -> None:
 
 
 def test_several_workers_write_the_same(
-    options: BulkTranslation, expected: dict[str, bytes]
+    options: LocalTranslation, expected: dict[str, bytes]
 ) -> None:
     assert translate_in_bulk(replace(options, pool=ProcessPool(2))) is not None
     assert content(options.output) == expected
@@ -81,7 +85,7 @@ class Killed(BaseException):
 # Six shards, two outputs and the manifest, each flushed and renamed, and its directory flushed.
 @pytest.mark.parametrize("point", range(1, 28))
 def test_stopped_at_any_write_it_goes_on_byte_for_byte(
-    options: BulkTranslation,
+    options: LocalTranslation,
     expected: dict[str, bytes],
     monkeypatch: pytest.MonkeyPatch,
     point: int,
@@ -107,7 +111,7 @@ def test_stopped_at_any_write_it_goes_on_byte_for_byte(
     assert content(options.output) == expected
 
 
-def test_a_planted_link_is_not_followed(options: BulkTranslation, tmp_path: Path) -> None:
+def test_a_planted_link_is_not_followed(options: LocalTranslation, tmp_path: Path) -> None:
     """Whoever can foresee a hidden name could have another file overwritten."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
@@ -118,7 +122,7 @@ def test_a_planted_link_is_not_followed(options: BulkTranslation, tmp_path: Path
     assert victim.read_text() == "precious"
 
 
-def test_a_single_file_has_its_job_beside_it(options: BulkTranslation) -> None:
+def test_a_single_file_has_its_job_beside_it(options: LocalTranslation) -> None:
     single = replace(options, inputs=options.inputs[:1])
     assert translate_in_bulk(single) is not None
     assert options.output.read_text() == "".join(f"{line.upper()}\n" for line in FIRST)
@@ -126,7 +130,7 @@ def test_a_single_file_has_its_job_beside_it(options: BulkTranslation) -> None:
 
 
 def test_a_finished_job_is_left_alone(
-    options: BulkTranslation, capsys: pytest.CaptureFixture[str]
+    options: LocalTranslation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manifest = translate_in_bulk(options)
     times = {path: path.stat().st_mtime_ns for path in options.output.iterdir()}
@@ -138,7 +142,7 @@ def test_a_finished_job_is_left_alone(
         translate_in_bulk(options)
 
 
-def test_machines_share_the_work(options: BulkTranslation, expected: dict[str, bytes]) -> None:
+def test_machines_share_the_work(options: LocalTranslation, expected: dict[str, bytes]) -> None:
     for part in (1, 2):
         assert translate_in_bulk(replace(options, share=Share(part, 2))) is None
         assert not (options.output / "manifest.json").exists()
@@ -146,7 +150,7 @@ def test_machines_share_the_work(options: BulkTranslation, expected: dict[str, b
     assert content(options.output) == expected
 
 
-def test_another_job_is_refused(options: BulkTranslation) -> None:
+def test_another_job_is_refused(options: LocalTranslation) -> None:
     translate_in_bulk(options)
     with pytest.raises(BothendsError, match=r"another job .shard_lines 4, not 5"):
         translate_in_bulk(replace(options, shard_lines=5))
@@ -155,7 +159,7 @@ def test_another_job_is_refused(options: BulkTranslation) -> None:
         translate_in_bulk(options)
 
 
-def test_a_second_driver_is_refused(options: BulkTranslation) -> None:
+def test_a_second_driver_is_refused(options: LocalTranslation) -> None:
     (options.output / "shards").mkdir(parents=True)
     with (
         lock_directory(options.output / "shards", "taken"),
@@ -164,7 +168,7 @@ def test_a_second_driver_is_refused(options: BulkTranslation) -> None:
         translate_in_bulk(options)
 
 
-def test_what_is_not_ours_is_not_written_into(options: BulkTranslation) -> None:
+def test_what_is_not_ours_is_not_written_into(options: LocalTranslation) -> None:
     options.output.mkdir()
     (options.output / "precious").touch()
     with pytest.raises(BothendsError, match="out: exists and is not a translation of this"):
@@ -174,7 +178,7 @@ def test_what_is_not_ours_is_not_written_into(options: BulkTranslation) -> None:
         translate_in_bulk(single)
 
 
-def test_outputs_do_not_collide(options: BulkTranslation, tmp_path: Path) -> None:
+def test_outputs_do_not_collide(options: LocalTranslation, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     twin = tmp_path / "more" / "first.gz"
     twin.write_bytes(gzip.compress(b"x\n"))
@@ -184,7 +188,7 @@ def test_outputs_do_not_collide(options: BulkTranslation, tmp_path: Path) -> Non
         translate_in_bulk(replace(options, output=tmp_path))
 
 
-def test_a_line_that_crashes_workers_is_named(options: BulkTranslation) -> None:
+def test_a_line_that_crashes_workers_is_named(options: LocalTranslation) -> None:
     lines = list(SECOND)
     lines[3] = "poison"
     write_lines(options.inputs[1], lines)
@@ -195,6 +199,89 @@ def test_a_line_that_crashes_workers_is_named(options: BulkTranslation) -> None:
     lines[3] = ""
     target = (options.output / "second").read_text()
     assert target == "".join(f"{line.upper()}\n" for line in lines)
+
+
+def test_crashing_lines_are_kept_aside_by_request(options: LocalTranslation) -> None:
+    lines = list(SECOND)
+    lines[3] = "poison"
+    write_lines(options.inputs[1], lines)
+    pool = ProcessPool(2, attempts=1)
+    manifest = translate_in_bulk(replace(options, pool=pool, on_crash="aside"))
+    assert manifest is not None
+    assert manifest.crashed == (f"{options.inputs[1]}:4",)
+    aside = json.loads((options.output / "crashed.jsonl").read_bytes())
+    assert aside == {"file": str(options.inputs[1]), "line": 4, "text": "poison"}
+    assert manifest.files.keys() == {"first", "second", "crashed.jsonl"}
+
+
+def test_the_manifest_tells_which_kind_of_processor_made_which_shard(
+    options: LocalTranslation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part, kind in ((1, "old"), (2, "new")):
+        monkeypatch.setattr("bothends.distillation.shard_run.kind_of", lambda _, kind=kind: kind)
+        translate_in_bulk(replace(options, share=Share(part, 2)))
+    insisting = replace(options, same_kind=True)
+    with pytest.raises(BothendsError, match=r"several kinds of processors \(1, 3, 5: new; 0, 2, 4"):
+        translate_in_bulk(insisting)
+    manifest = translate_in_bulk(options)
+    assert manifest is not None
+    assert manifest.kinds == {"new": "1, 3, 5", "old": "0, 2, 4"}
+
+
+def test_another_kind_of_processor_is_refused_before_it_begins(
+    options: LocalTranslation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bothends.distillation.shard_run.kind_of", lambda _: "old")
+    translate_in_bulk(replace(options, share=Share(1, 2)))
+    monkeypatch.setattr("bothends.distillation.shard_run.kind_of", lambda _: "new")
+    with pytest.raises(BothendsError, match=r"another kind of processor \(new, not old\)"):
+        translate_in_bulk(replace(options, same_kind=True))
+    assert len(list((options.output / "shards").glob("*.jsonl"))) == 3
+
+
+def test_a_worker_of_another_kind_ends_a_job_that_insists(
+    options: LocalTranslation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first shard decides; that of another kind is not kept."""
+    kinds = iter(["old", "old", "new", *["old"] * 9])
+    done = shard_run.ShardDone
+
+    def of_any_kind(*arguments: Any) -> shard_run.ShardDone:
+        return replace(done(*arguments), kind=next(kinds))
+
+    monkeypatch.setattr(shard_run, "ShardDone", of_any_kind)
+    with pytest.raises(BothendsError, match="another kind of processor"):
+        translate_in_bulk(replace(options, same_kind=True))
+    assert len(list((options.output / "shards").glob("*.jsonl"))) == 2
+
+
+def test_a_picture_shows_the_shards_over_time(options: LocalTranslation, tmp_path: Path) -> None:
+    assert translate_in_bulk(replace(options, picture=tmp_path / "x.svg")) is not None
+    picture = (tmp_path / "x.svg").read_text()
+    assert picture.startswith("<svg ")
+    assert picture.count("<title>shard ") == 6
+    ElementTree.fromstring(picture)
+
+
+def peak_memory(options: LocalTranslation, lines: int) -> int:
+    """Bytes, at most, while a job of so many lines is described and its first shard is made."""
+    path = options.output.parent / f"text-{lines}"
+    with open(path, "w") as file:
+        file.writelines(f"line {number}\n" for number in range(lines))
+    output = options.output.parent / f"out-{lines}"
+    whole = replace(options, inputs=(path,), output=output, shard_lines=1000, share=Share(1, 10**6))
+    tracemalloc.start()
+    try:
+        assert translate_in_bulk(whole) is None
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_text(options: LocalTranslation) -> None:
+    peak_memory(options, 1000)  # imports
+    small, large = (peak_memory(options, lines) for lines in (20_000, 200_000))
+    assert large < small + 300_000, (small, large)  # the text has 2.3 MB
 
 
 def command(tmp_path: Path, *more: str) -> list[str]:
@@ -233,8 +320,10 @@ def test_killed_for_real_it_arrives_at_what_translate_writes(
         (["--workers=none"], "--workers none: expected a number of processes, ray or ray:ADDRESS"),
         (["--workers=0"], "processes must be at least 1"),
         (["--shard=3/2"], "shard 3/2: expected I/N"),
-        (["--n-best=2"], "a job takes --beam, --length-penalty"),
-        (["--json"], "a job takes --beam, --length-penalty"),
+        (["--n-best=2"], "takes only these options: --beam, --length-penalty"),
+        (["--json"], "takes only these options: --beam, --length-penalty"),
+        (["--picture=x.png"], "--picture x.png: expected a name that ends in .svg"),
+        (["--output=s3://"], "s3://: expected s3://PLACE/NAME"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(
@@ -242,6 +331,20 @@ def test_a_mistake_is_told_in_one_line(
 ) -> None:
     write_lines(tmp_path / "text", ["x"])
     status, message = error_line(command(tmp_path, *more), capsys)
+    assert (status, expected in message) == (2, True), message
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["memory://x/y"], "memory://x/y: only a job reads and writes URLs: give --workers, too"),
+        (["--same-kind"], "are of a job: give --workers, too"),
+    ],
+)
+def test_what_only_a_job_can_do_is_said(
+    more: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, message = error_line(["translate", *more], capsys)
     assert (status, expected in message) == (2, True), message
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import shlex
@@ -26,6 +25,7 @@ from bothends.model.directory import read_description
 from bothends.training.recipe_file import load_recipe
 from command_line import error_line
 from corpus_data import make_sentences, write_lines
+from killed_writes import Killed, killed_at_write
 from training_data import TINY, write_recipe
 
 RECIPES = Path(__file__).parent.parent / "experiments" / "recipes"
@@ -169,34 +169,17 @@ def test_what_is_done_is_skipped(
     assert said[-1] == f"all {len(STAGES)} stages are done"
 
 
-class Killed(BaseException):
-    """Ends a run at once: nothing in the code handles it."""
-
-
 @pytest.mark.slow
 def test_killed_again_and_again_it_arrives_at_the_same_models(
-    workspace: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, finished: Path
 ) -> None:
     shutil.rmtree("runs")
     shutil.rmtree("prepared")
-    calls = 0
-
-    def guard(function: Callable[..., None]) -> Callable[..., None]:
-        def guarded(*arguments: Any) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == 60:  # more than a checkpoint or a prepared corpus takes
-                raise Killed
-            function(*arguments)
-
-        return guarded
-
     kills = 0
-    with monkeypatch.context() as patch:
-        for name in ("fsync", "replace", "rename"):
-            patch.setattr(os, name, guard(getattr(os, name)))
+    # more than a checkpoint or a prepared corpus takes
+    with killed_at_write(60, ("fsync", "replace", "rename")) as writes:
         while True:
-            calls = 0
+            writes.calls = 0
             try:
                 assert run_chain() == 0
                 break
@@ -302,7 +285,7 @@ def test_half_an_output_is_not_taken(workspace: Path) -> None:
     shutil.rmtree("runs/chain")
     Path("runs/2x1-exported/config.json").unlink()
     stages = stages_of(load_chain(Path("chain.yaml")), Path())
-    with pytest.raises(BothendsError, match="2x1-exported: exists, but is no complete output"):
+    with pytest.raises(BothendsError, match="2x1-exported: exists, but is not a complete output"):
         Chain(stages, Path("runs")).show()
 
 
@@ -382,10 +365,10 @@ def test_a_student_may_learn_from_spliced_text(workspace: Path, in_this_process:
         (["students.spliced={order: 2x1, recipe: train.yaml}"], "students.spliced: expected"),
         (["students.2x1.spliced=1"], "students.2x1.spliced: no text is spliced; set splice.lines"),
         (["splice.lines=0"], "splice.lines: "),
-        (["corpus.source=$NO_SUCH_PLACE/text"], "$NO_SUCH_PLACE/text: the environment does not"),
+        (["corpus.source=$NO_SUCH_PLACE/text"], "$NO_SUCH_PLACE/text: this environment variable"),
         (["teacher.recipe=none.yaml"], "none.yaml: no such recipe"),
         (["teacher.set.ordre=2x1"], "override: unknown key 'ordre'; did you mean order?"),
-        (["teacher.set.data.prepared=[a, b]"], "a chain's teacher learns of one corpus"),
+        (["teacher.set.data.prepared=[a, b]"], "a chain's teacher learns from one corpus"),
         (["teacher"], "'teacher': expected KEY=VALUE"),
         (
             ["students.2x1.set.checkpoints.every=6"],
@@ -441,7 +424,9 @@ def test_an_output_that_has_lost_its_proof_is_named(
     Path("runs/2x1-averaged/config.json").unlink()
     assert run_chain() == 1
     said = capsys.readouterr().err
-    assert "runs/2x1-averaged: exists, but is no complete output of 2x1-average; remove it" in said
+    assert (
+        "runs/2x1-averaged: exists, but is not a complete output of 2x1-average; remove it" in said
+    )
     assert in_this_process == []
 
 

@@ -308,7 +308,7 @@ def test_transfer_into_float32_casts(make_model: MakeModel) -> None:
 @pytest.mark.parametrize(
     ("setting", "value", "expected"),
     [
-        ("width", 8, "has width 16, and the model that is to begin with it 8; set model.width=16"),
+        ("width", 8, "has width 16, but the new model has 8; set model.width=16"),
         ("heads", 4, "has heads 2, "),
         ("norm", "pre", "has norm post, "),
     ],

@@ -286,6 +286,15 @@ def test_options_that_were_given_are_spelled_so_too() -> None:
     assert spell_options("rate: no such file", given) == "rate: no such file"
 
 
+@pytest.fixture
+def text_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file `text` of one line in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "text"
+    path.write_text("a\n")
+    return path
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -296,13 +305,8 @@ def test_options_that_were_given_are_spelled_so_too() -> None:
     ],
 )
 def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
-    arguments: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], text_here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("text").write_text("a\n")
     for path, reason in ((".", "is a directory"), ("text/x", "text is no directory to write to")):
         status, message = error_line([*arguments, "--json", path], capsys)
         assert status == 1
@@ -322,15 +326,9 @@ def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
     ],
 )
 def test_what_is_read_is_not_replaced(
-    arguments: str,
-    option: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: str, option: str, text_here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("text").write_text("a\n")
-    path = str(tmp_path / "." / "text")
+    path = str(text_here.parent / "." / "text")
     found = error_line([*arguments.split(), option, path], capsys)
     assert found == (1, f"{option} {path}: would replace what is read from it")
     assert Path("text").read_text() == "a\n"

@@ -80,6 +80,11 @@ def cut(name: str, size: int) -> Callable[[Path], None]:
     return edit
 
 
+def deep(name: str) -> Callable[[Path], Any]:
+    """Brackets that Python's own reader falls over."""
+    return lambda directory: (directory / name).write_text("[" * 100_000)
+
+
 class Evil:
     """A pickle that would run something."""
 
@@ -98,18 +103,26 @@ FC1 = "model.encoder.layers.0.fc1.weight"
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        (edit_json("config.json", model_type="t5"), "config.json: model type 't5' cannot be"),
-        (edit_json("config.json", model_type="gpt2"), "supported are bart, m2m_100, marian, mbart"),
+        (edit_json("config.json", model_type="t5"), "'t5' cannot be converted: it knows words by"),
+        (edit_json("config.json", model_type="gpt2"), "of the types bart, m2m_100, marian, mbart"),
         (edit_json("config.json", d_model=None), "d_model should be a whole number, not None"),
         (edit_json("config.json", d_model=30), "embedding has shape (324, 32), but config.json"),
         (edit_json("config.json", encoder_layers=3), "layers.2.self_attn.q_proj.weight is missing"),
         (edit_json("config.json", decoder_ffn_dim=8), "encoder_ffn_dim and decoder_ffn_dim differ"),
         (edit_json("config.json", activation_function="mish"), "activation 'mish' is not"),
         (edit_json("config.json", pad_token_id=-1), "pad_token_id should be a token's id"),
+        (edit_json("config.json", bad_words_ids=5), "bad_words_ids should be lists of token ids"),
+        (edit_json("config.json", bad_words_ids=[[-1]]), "bad_words_ids should be lists of"),
+        (edit_json("config.json", bad_words_ids=[["a"]]), "bad_words_ids should be lists of"),
+        (edit_json("config.json", encoder_attention_heads=5, decoder_attention_heads=5), "heads"),
+        (edit_json("config.json", eos_token_id=10**6), "outside the vocabulary of 324"),
+        (edit_json("config.json", encoder_layers=10**9), "encoder_layers: Input should be less"),
         (edit_tensor(FC1, None), f"model.safetensors: tensor {FC1} is missing"),
         (edit_tensor(FC1, np.transpose), f"tensor {FC1} has shape (32, 48), but config.json asks"),
         (cut("model.safetensors", 5000), "model.safetensors: damaged, not a file of weights"),
         (cut("config.json", 50), "config.json: damaged, not JSON"),
+        (deep("config.json"), "config.json: damaged, not JSON (brackets more than"),
+        (deep("vocab.json"), "vocab.json: damaged, not a vocabulary"),
         (cut("vocab.json", 50), "vocab.json: damaged, not a vocabulary"),
         (cut("source.spm", 50), "source.spm: damaged, or not a SentencePiece model"),
         (lambda d: (d / "target.spm").unlink(), "no tokenizer, target.spm is missing"),
@@ -185,6 +198,22 @@ def test_a_multilingual_model_is_converted_for_a_pair(
     assert convert(original, *right) == 0
     description = read_description(tmp_path / "out")
     assert (description.source_language, description.target_language) == ("fra_Latn", "eng_Latn")
+
+
+def test_languages_that_make_no_sense(
+    originals: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = copy(originals / "nllb", tmp_path / "original")
+    edit_json("tokenizer_config.json", src_lang=5)(original)
+    assert convert(original) == 2
+    assert "a multilingual model, add --source-language" in capsys.readouterr().err
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        foreign_models.m2m(tmp_path / "m2m")
+    far = {str(10**12): {"content": "__xx__"}}
+    edit_json("tokenizer_config.json", added_tokens_decoder=far)(tmp_path / "m2m")
+    assert convert(tmp_path / "m2m") == 1
+    assert "the tokenizer has a token 1000000000000, but" in capsys.readouterr().err
 
 
 def test_a_missing_tokenizer_says_how_to_get_it(

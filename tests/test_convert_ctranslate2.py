@@ -82,16 +82,17 @@ def converted(directory: Path, output: Path, options: ConvertOptions | None = No
 def test_the_same_words_come_out(name: str, beam: int, tmp_path: Path) -> None:
     config = preset("tiny", vocabulary_size=90, **SHAPES[name])
     convert(config, lively(config), "float32", tmp_path / "ct2")
-    lines = lines_of(config)
+    lines = lines_of(config, 600 if (name, beam) == ("pre-norm", 4) else 200)
     translator = converted(tmp_path / "ct2", tmp_path / "ours")
     found = translator.translate(lines, beam=beam, length_penalty=0, max_length=20)
     expected = theirs(tmp_path / "ct2", lines, beam)
     assert len(set(expected)) > 50
-    if beam == 1:
-        assert [" ".join(each.pieces) for each in found] == expected
-    else:  # at the limit the two rank what is cut and what is finished differently
-        pairs = zip(found, expected, strict=True)
-        assert all(" ".join(each.pieces) == text for each, text in pairs if each.finished)
+    pairs = list(zip(found, expected, strict=True))
+    if beam > 1:  # at the limit the two rank what is cut and what is finished differently
+        pairs = [pair for pair in pairs if pair[0].finished]
+        # Of the other shapes fewer end, of post-norm hardly one: beam 4 says little of them.
+        assert name != "pre-norm" or len(pairs) >= 200
+    assert [" ".join(each.pieces) for each, _ in pairs] == [text for _, text in pairs]
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16", "int16", "int8"])
@@ -222,6 +223,33 @@ def test_a_package_with_a_link_is_refused(tmp_path: Path) -> None:
         archive.writestr(link, "/etc")
     with pytest.raises(BothendsError, match="leads out of it"):
         convert_argos(tmp_path / "bad.argosmodel", ConvertOptions())
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_package_whose_bytes_are_damaged(kind: int, tmp_path: Path) -> None:
+    """Each way of packing has an error of its own for that."""
+    path = tmp_path / "bad.argosmodel"
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        archive.writestr("package/metadata.json", "{}" + " " * 1000)
+        begin = archive.start_dir - archive.infolist()[0].compress_size
+    content = bytearray(path.read_bytes())
+    for share in (0, 4, 8, 16):
+        damaged = content.copy()
+        damaged[begin + share : begin + share + 4] = b"\xff" * 4
+        path.write_bytes(damaged)
+        with pytest.raises(BothendsError, match=r"bad.argosmodel: (damaged|no sentence|not an)"):
+            convert_argos(path, ConvertOptions())
+
+
+def test_errors_name_the_package_and_not_where_it_was_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "bad.argosmodel"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("package/metadata.json", "{}")
+        archive.writestr("package/sentencepiece.model", "")
+        archive.writestr("package/model/model.bin", "truncated")
+    with pytest.raises(BothendsError) as caught:
+        convert_argos(path, ConvertOptions())
+    assert str(caught.value).startswith(f"{path}: package/model/model.bin: ")
 
 
 @pytest.fixture

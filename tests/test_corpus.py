@@ -129,11 +129,13 @@ def test_filters(filters: Filters, lengths: tuple[int, int], reason: str | None)
 
 
 def test_bad_filters() -> None:
-    with pytest.raises(UsageError, match="maximum length -1: expected tokens, or 0 for none"):
+    with pytest.raises(
+        UsageError, match="maximum length -1: expected a number of tokens, or 0 for no limit"
+    ):
         Filters(max_length=-1)
     for ratio in (0.5, -1, float("nan")):
         with pytest.raises(
-            UsageError, match=r"maximum ratio .*: expected 1 or more, or 0 for none"
+            UsageError, match=r"maximum ratio .*: expected at least 1, or 0 for no limit"
         ):
             Filters(max_ratio=ratio)
 

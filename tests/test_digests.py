@@ -292,7 +292,7 @@ class TestVerify:
             (["{}/nothing"], 1, "nothing: no such directory"),
             (["{}"], 1, "no model, corpus, run or chain, nor is there one in its directories"),
             (["--record", "{}"], 1, "not a model directory, config.json is missing"),
-            (["--record"], 2, "--record needs the directories of models"),
+            (["--record"], 2, "--record: name the model directories"),
         ],
     )
     def test_what_cannot_be_verified(

@@ -69,3 +69,5 @@ def test_a_wheel_translates_in_a_clean_prefix(tmp_path: Path) -> None:
     found = run(command, "translate", directory=tmp_path, PYTHONPATH=installed)
     assert found.strip() == Translator.load().translate([LINE])[0].text
     assert found.strip()
+    tour = run(command, "demo", "--rounds", "1", directory=tmp_path, PYTHONPATH=installed)
+    assert "step 1" in tour

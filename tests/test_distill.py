@@ -21,7 +21,7 @@ import pytest
 from bothends.cli import run
 from bothends.data.shards import PreparedCorpus
 from bothends.distillation.corpus_directory import Manifest
-from bothends.distillation.distill import Distillation, distill
+from bothends.distillation.distill import distill
 from bothends.distillation.filters import PairFilters, repeated_words
 from bothends.distillation.job import describe_job
 from bothends.distillation.shard_file import Record, read_header, write_shard
@@ -33,8 +33,10 @@ from bothends.search.generator import Generator
 from bothends.text.vocabulary import Vocabularies
 from bothends.translator import Translator
 from command_line import error_line
-from corpus_data import write_lines
+from corpus_data import content, write_lines
 from crashing_teacher import CrashingTeacher
+from killed_writes import Killed, killed_at_write
+from local_jobs import LocalDistillation
 from tiny_model import sentences, tiny_model
 
 #: Empty lines, repeated lines, a line of spaces; five shards of five lines and one of three.
@@ -42,44 +44,35 @@ LINES = [*sentences(9, 1), "", *sentences(9, 2), *sentences(3, 1), *sentences(3,
 
 
 @pytest.fixture
-def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Distillation:
+def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalDistillation:
     """A small job in this process."""
     # A commit to this checkout while a test runs is none of its business.
     monkeypatch.setattr("bothends.distillation.corpus_directory.source_commit", lambda: "abc")
     source = write_lines(tmp_path / "text.source", LINES)
-    return Distillation(
+    return LocalDistillation(
         ModelTeacher(tiny_model("1x1"), beam=2), (source,), tmp_path / "distilled", shard_lines=5
     )
 
 
-def content(directory: Path) -> dict[str, bytes]:
-    """Everything in a directory, by name, hidden files included."""
-    return {
-        str(path.relative_to(directory)): path.read_bytes()
-        for path in sorted(directory.rglob("*"))
-        if path.is_file()
-    }
-
-
 @pytest.fixture
-def uninterrupted(options: Distillation) -> dict[str, bytes]:
+def uninterrupted(options: LocalDistillation) -> dict[str, bytes]:
     elsewhere = replace(options, output=options.output.with_name("uninterrupted"))
     assert distill(elsewhere) is not None
     return content(elsewhere.output)
 
 
-def complete(options: Distillation) -> Manifest:
+def complete(options: LocalDistillation) -> Manifest:
     manifest = distill(options)
     assert manifest is not None
     return manifest
 
 
-def teacher_of(options: Distillation) -> ModelTeacher:
+def teacher_of(options: LocalDistillation) -> ModelTeacher:
     assert isinstance(options.teacher, ModelTeacher)
     return options.teacher
 
 
-def command(options: Distillation, *more: str) -> list[str]:
+def command(options: LocalDistillation, *more: str) -> list[str]:
     """The same job on the command line."""
     arguments = ["distill", "--teacher", options.teacher.name, "--source"]
     arguments += [*map(str, options.sources), "--output", str(options.output), "--beam"]
@@ -91,7 +84,7 @@ def command(options: Distillation, *more: str) -> list[str]:
     ]
 
 
-def test_line_n_is_the_teachers_translation_of_line_n(options: Distillation) -> None:
+def test_line_n_is_the_teachers_translation_of_line_n(options: LocalDistillation) -> None:
     manifest = complete(options)
     source, target = (options.output / name for name in ("train.source", "train.target"))
     assert source.read_bytes() == options.sources[0].read_bytes()
@@ -104,7 +97,7 @@ def test_line_n_is_the_teachers_translation_of_line_n(options: Distillation) -> 
     assert manifest.provenance["teacher"] == str(tiny_model("1x1"))
 
 
-def test_the_weights_serve_as_well_as_the_graphs(options: Distillation) -> None:
+def test_the_weights_serve_as_well_as_the_graphs(options: LocalDistillation) -> None:
     complete(options)
     teacher = replace(teacher_of(options), directory=tiny_model("1x1", None), engine="torch")
     torch_output = options.output.with_name("torch")
@@ -113,7 +106,7 @@ def test_the_weights_serve_as_well_as_the_graphs(options: Distillation) -> None:
     assert (torch_output / "train.target").read_bytes() == target
 
 
-def test_prepare_takes_what_distill_writes(options: Distillation, tmp_path: Path) -> None:
+def test_prepare_takes_what_distill_writes(options: LocalDistillation, tmp_path: Path) -> None:
     complete(options)
     text = [f"--{side}={options.output / f'train.{side}'}" for side in ("source", "target")]
     teacher = options.teacher.name
@@ -126,7 +119,7 @@ def test_prepare_takes_what_distill_writes(options: Distillation, tmp_path: Path
 
 
 def test_equal_lines_of_a_shard_are_translated_once(
-    options: Distillation, monkeypatch: pytest.MonkeyPatch
+    options: LocalDistillation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     search = Generator.search
@@ -146,41 +139,21 @@ def test_equal_lines_of_a_shard_are_translated_once(
     assert (options.output / "train.source").read_bytes() == text.read_bytes()
 
 
-class Killed(BaseException):
-    """Ends a run at once: nothing in the code handles it."""
-
-
 # Every shard is flushed and renamed, then both texts, then the manifest: 18 points to die at.
 @pytest.mark.parametrize("point", range(1, 19))
 def test_stopped_at_any_write_it_goes_on_byte_for_byte(
-    options: Distillation,
+    options: LocalDistillation,
     uninterrupted: dict[str, bytes],
-    monkeypatch: pytest.MonkeyPatch,
     point: int,
 ) -> None:
-    calls = 0
-
-    def guard(function: Callable[..., None]) -> Callable[..., None]:
-        def guarded(*arguments: Any) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == point:
-                raise Killed
-            function(*arguments)
-
-        return guarded
-
-    with monkeypatch.context() as patch:
-        for name in ("fsync", "replace"):
-            patch.setattr(os, name, guard(getattr(os, name)))
-        with pytest.raises(Killed):
-            distill(options)
+    with killed_at_write(point), pytest.raises(Killed):
+        distill(options)
     assert not (options.output / "manifest.json").exists()
     complete(options)
     assert content(options.output) == uninterrupted
 
 
-def start(options: Distillation) -> subprocess.Popen[str]:
+def start(options: LocalDistillation) -> subprocess.Popen[str]:
     """The command in processes of its own."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     arguments = [sys.executable, "-m", "bothends", *command(options, "--processes=2")]
@@ -214,7 +187,7 @@ def is_running(process: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks into /proc")
 @pytest.mark.parametrize("victim", ["first process", "worker"])
 def test_two_processes_killed_for_real_go_on_to_what_one_writes(
-    options: Distillation, victim: str
+    options: LocalDistillation, victim: str
 ) -> None:
     write_lines(options.sources[0], sentences(900, 3))
     options = replace(options, shard_lines=30)
@@ -242,7 +215,7 @@ def test_two_processes_killed_for_real_go_on_to_what_one_writes(
 
 
 def test_machines_share_the_work(
-    options: Distillation, uninterrupted: dict[str, bytes], tmp_path: Path
+    options: LocalDistillation, uninterrupted: dict[str, bytes], tmp_path: Path
 ) -> None:
     machines = [tmp_path / f"machine-{number}" for number in (1, 2, 3)]
     for number, machine in enumerate(machines, start=1):
@@ -259,7 +232,7 @@ def test_machines_share_the_work(
 
 
 def test_a_share_says_what_is_there(
-    options: Distillation, capsys: pytest.CaptureFixture[str]
+    options: LocalDistillation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(command(options, "--shard=1/2", "--processes=1")) == 0
     assert "3 of 6 shards are there\n" in capsys.readouterr().err
@@ -269,7 +242,9 @@ def test_a_share_says_what_is_there(
     assert "6 of 6 shards are there; the same command without --shard merges them" in said
 
 
-def test_several_files_are_one_text(options: Distillation, uninterrupted: dict[str, bytes]) -> None:
+def test_several_files_are_one_text(
+    options: LocalDistillation, uninterrupted: dict[str, bytes]
+) -> None:
     first = write_lines(options.sources[0], LINES[:12])
     second = options.sources[0].with_name("more.gz")
     second.write_bytes(gzip.compress("\r\n".join(LINES[12:]).encode()))
@@ -278,7 +253,7 @@ def test_several_files_are_one_text(options: Distillation, uninterrupted: dict[s
         assert (options.output / name).read_bytes() == uninterrupted[name]
 
 
-def test_gaps_are_named(options: Distillation) -> None:
+def test_gaps_are_named(options: LocalDistillation) -> None:
     complete(options)
     for number in (1, 3, 4):
         (options.output / "shards" / f"00000{number}.jsonl").unlink()
@@ -288,7 +263,7 @@ def test_gaps_are_named(options: Distillation) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "header"])
-def test_a_damaged_shard_is_named(options: Distillation, damage: str) -> None:
+def test_a_damaged_shard_is_named(options: LocalDistillation, damage: str) -> None:
     manifest = complete(options)
     path = options.output / "shards" / "000002.jsonl"
     whole = path.read_bytes()
@@ -307,13 +282,15 @@ def test_a_damaged_shard_is_named(options: Distillation, damage: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "shards/000002.jsonl"])
-def test_what_a_newer_version_wrote_is_not_called_damaged(options: Distillation, name: str) -> None:
+def test_what_a_newer_version_wrote_is_not_called_damaged(
+    options: LocalDistillation, name: str
+) -> None:
     complete(options)
     path = options.output / name
-    path.write_bytes(re.sub(rb'("format_version": )1', rb"\g<1>2", path.read_bytes(), count=1))
+    path.write_bytes(re.sub(rb'("format_version": )2', rb"\g<1>3", path.read_bytes(), count=1))
     if name != "manifest.json":
         (options.output / "manifest.json").unlink()
-    with pytest.raises(BothendsError, match=f"{name}: format version 2, .* a newer bothends"):
+    with pytest.raises(BothendsError, match=f"{name}: format version 3, .* a newer bothends"):
         distill(options)
 
 
@@ -332,8 +309,8 @@ def test_what_a_newer_version_wrote_is_not_called_damaged(options: Distillation,
 )
 @pytest.mark.parametrize("merged", [True, False], ids=["corpus", "shards"])
 def test_work_of_another_job_is_refused(
-    options: Distillation,
-    change: Callable[[Distillation], Distillation],
+    options: LocalDistillation,
+    change: Callable[[LocalDistillation], LocalDistillation],
     expected: str,
     merged: bool,
 ) -> None:
@@ -346,7 +323,7 @@ def test_work_of_another_job_is_refused(
     assert content(options.output) == before
 
 
-def test_a_shard_under_another_name_is_refused(options: Distillation) -> None:
+def test_a_shard_under_another_name_is_refused(options: LocalDistillation) -> None:
     complete(options)
     (options.output / "manifest.json").unlink()
     (options.output / "shards/000001.jsonl").rename(options.output / "shards/000004.jsonl")
@@ -355,7 +332,7 @@ def test_a_shard_under_another_name_is_refused(options: Distillation) -> None:
 
 
 def test_text_that_changes_meanwhile_is_noticed(
-    options: Distillation, monkeypatch: pytest.MonkeyPatch
+    options: LocalDistillation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     complete(options)
     (options.output / "manifest.json").unlink()
@@ -367,7 +344,7 @@ def test_text_that_changes_meanwhile_is_noticed(
 
 
 def test_a_complete_corpus_is_left_alone(
-    options: Distillation, capsys: pytest.CaptureFixture[str]
+    options: LocalDistillation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     manifest = complete(options)
     times = {path: path.stat().st_mtime_ns for path in options.output.rglob("*")}
@@ -380,7 +357,7 @@ def test_a_complete_corpus_is_left_alone(
 
 
 def test_a_lost_text_is_written_again(
-    options: Distillation, uninterrupted: dict[str, bytes]
+    options: LocalDistillation, uninterrupted: dict[str, bytes]
 ) -> None:
     complete(options)
     (options.output / "train.target").write_text("cut off")
@@ -421,7 +398,7 @@ def test_repeated_words_are_counted(text: str, words: int) -> None:
 
 
 def test_what_filters_drop_is_counted_and_gone_from_both_sides(
-    options: Distillation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    options: LocalDistillation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources, records = [source for source, _, _ in CASES], [record for _, record, _ in CASES]
     write_lines(options.sources[0], sources)
@@ -451,13 +428,13 @@ def test_what_filters_drop_is_counted_and_gone_from_both_sides(
     assert counts["dropped"] == {"empty": 2, "too_long": 2, "repetition": 4, "low_score": 1}
 
 
-def test_cut_lines_are_counted(options: Distillation) -> None:
+def test_cut_lines_are_counted(options: LocalDistillation) -> None:
     write_lines(options.sources[0], ["ba bo da du ga gi", "ba", "ba bo da du ga gi"])
     manifest = complete(replace(options, teacher=replace(teacher_of(options), max_source_length=4)))
     assert manifest.counts.truncated == 2
 
 
-def test_a_header_tells_the_job(options: Distillation) -> None:
+def test_a_header_tells_the_job(options: LocalDistillation) -> None:
     complete(options)
     job = describe_job(options.teacher, options.sources, options.shard_lines)
     header = read_header(options.output / "shards/000005.jsonl", job)
@@ -482,7 +459,7 @@ def test_a_header_tells_the_job(options: Distillation) -> None:
     ],
 )
 def test_a_mistake_is_told_in_one_line(
-    options: Distillation,
+    options: LocalDistillation,
     more: list[str],
     status: int,
     expected: str,
@@ -499,7 +476,7 @@ def test_a_mistake_is_told_in_one_line(
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_mistake_in_any_process_is_told_in_one_line(
-    options: Distillation, processes: int, capsys: pytest.CaptureFixture[str]
+    options: LocalDistillation, processes: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     teacher = tiny_model("1x1", None)
     assert run(command(options, f"--teacher={teacher}", f"--processes={processes}")) == 1
@@ -509,7 +486,7 @@ def test_a_mistake_in_any_process_is_told_in_one_line(
 
 
 def test_a_worker_that_is_gone_before_it_reads_its_shard(
-    options: Distillation, capsys: pytest.CaptureFixture[str]
+    options: LocalDistillation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A shard larger than a pipe holds breaks the pipe, which is not the reader of our output."""
     write_lines(options.sources[0], ["ba " * 1000] * 2000)
@@ -519,14 +496,14 @@ def test_a_worker_that_is_gone_before_it_reads_its_shard(
     assert "no encoder.onnx and no decoder.onnx" in capsys.readouterr().err
 
 
-def test_an_empty_text_is_refused(options: Distillation) -> None:
+def test_an_empty_text_is_refused(options: LocalDistillation) -> None:
     write_lines(options.sources[0], [])
     with pytest.raises(BothendsError, match="no lines to translate"):
         distill(options)
 
 
 @pytest.fixture
-def poisoned(options: Distillation) -> Distillation:
+def poisoned(options: LocalDistillation) -> LocalDistillation:
     """Two lines that crash workers, in the second of two files."""
     first = write_lines(options.sources[0], [f"a {number}" for number in range(12)])
     lines = [f"b {number}" for number in range(8)]
@@ -543,7 +520,7 @@ def poisoned(options: Distillation) -> Distillation:
 
 
 def test_a_line_that_crashes_workers_is_found(
-    poisoned: Distillation, capsys: pytest.CaptureFixture[str]
+    poisoned: LocalDistillation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = re.escape(str(poisoned.sources[1]))
     with pytest.raises(BothendsError, match=rf"{place}:5: this line crashes .* \(and 1 more\)"):
@@ -554,7 +531,7 @@ def test_a_line_that_crashes_workers_is_found(
     assert not (poisoned.output / "manifest.json").exists()
 
 
-def test_a_line_that_crashes_workers_may_have_no_translation(poisoned: Distillation) -> None:
+def test_a_line_that_crashes_workers_may_have_no_translation(poisoned: LocalDistillation) -> None:
     complete(replace(poisoned, on_crash="empty"))
     target = (poisoned.output / "train.target").read_text().split("\n")
     expected = [f"A {number}" for number in range(12)] + [f"B {number}" for number in range(8)]
@@ -562,7 +539,7 @@ def test_a_line_that_crashes_workers_may_have_no_translation(poisoned: Distillat
     assert target == [*expected, ""]
 
 
-def test_a_second_driver_is_refused(options: Distillation) -> None:
+def test_a_second_driver_is_refused(options: LocalDistillation) -> None:
     (options.output / "shards").mkdir(parents=True)
     with lock_directory(options.output / "shards", "taken"):
         with pytest.raises(BothendsError, match="distilled: another process is at work there"):

@@ -61,6 +61,21 @@ def test_a_bar_in_the_code_of_a_table_is_shown_as_one() -> None:
     assert bar.endswith("LICENSE), `a|b` |\n")
 
 
+def pages() -> list[Path]:
+    return [*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in OUTSIDE)]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_lists_are_read_alike_here_and_on_github(page: Path) -> None:
+    """MkDocs wants four spaces before a block of a list item, and takes `32.` for an item."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert not re.findall(r"\n\n {1,3}\S.*", text)
+    last = 0
+    for number in map(int, re.findall(r"^ *(\d+)\. ", text, re.M)):
+        assert number in (1, last + 1), f"a line begins with {number}."
+        last = number
+
+
 def build(site: Path, docs: Path = ROOT / "docs") -> None:
     """Build the site; MkDocs raises an error if a link is broken."""
     config: dict[str, Any] = {"site_dir": str(site), "docs_dir": str(docs)}
@@ -70,10 +85,10 @@ def build(site: Path, docs: Path = ROOT / "docs") -> None:
 def test_every_page_is_in_the_site_and_asks_for_nothing_from_elsewhere(tmp_path: Path) -> None:
     site = tmp_path / "site"
     build(site)
-    pages = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
-    pages |= set(map(Path, OUTSIDE.values()))
+    names = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    names |= set(map(Path, OUTSIDE.values()))
     start = (site / "index.html").read_text(encoding="utf-8")
-    for page in pages:
+    for page in names:
         name = page.with_name("index.html") if page.name == "README.md" else page
         address = name.with_suffix(".html")
         assert (site / address).exists(), page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -12,7 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bothends.documents import FORMATS, DocumentOptions, format_of, translate_document
+from bothends.documents import (
+    FORMATS,
+    DocumentOptions,
+    Glossary,
+    format_of,
+    translate_document,
+)
+from bothends.documents.plain import needs_no_reading
 from bothends.errors import BothendsError, UsageError
 from fake_translators import EVERY, identity, reverse, upper
 
@@ -217,3 +225,105 @@ def test_deep_and_huge_documents_take_linear_time(format: str) -> None:
         # Six times the text must not take 36 times as long. Small times are noise, and a busy
         # machine has some of its own: one of three tries will do.
         assert any(seconds(900) < 16 * max(seconds(150), 0.02) for _ in range(3)), unit
+
+
+@given(
+    st.one_of(
+        st.from_regex(
+            r"[a-zéßяª²]{1,4}((,? |['\u2019-])[a-zäя½x]{1,4}){0,3}[.!?]?", fullmatch=True
+        ),
+        st.text("aA.,!?'\u2019- x1_@/:", max_size=12),
+    )
+)
+def test_a_text_that_is_one_sentence_is_what_reading_it_would_be(text: str) -> None:
+    def double(sentences: Sequence[str]) -> list[str]:
+        return [f"  {sentence}  {sentence} \ufffc" for sentence in sentences]
+
+    for translate in (double, list):
+        quick = translate_document(text, "text", translate)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("bothends.documents.needs_no_reading", lambda *arguments: False)
+            read = translate_document(text, "text", translate)
+        assert quick == read
+
+
+def test_most_messages_need_no_reading() -> None:
+    for text in ("Where is the station?", "I'm here, you know", "Ça va?", "Wo ist das Tee-Haus?"):
+        assert needs_no_reading(text, DocumentOptions(language="en"))
+        assert needs_no_reading(text, DocumentOptions(max_length=len(text)))
+        assert not needs_no_reading(text, DocumentOptions(max_length=len(text) - 1))
+        assert not needs_no_reading(text, DocumentOptions(glossary=Glossary({"a": "b"})))
+    for text in ("", "a. b", "a  b", "1 a", "- a", "a\n", "see x.py", "{a}", "a) b", "½"):
+        assert not needs_no_reading(text, DocumentOptions())
+
+
+def test_a_chat_keeps_its_times_and_names() -> None:
+    text = """[12:01] Ann: hi! how are you?
+31/12/2025, 09:05 - Bob B.: fine
+12:02 <ann> I'm hungry \U0001f600 Let's eat at 7 pm. \u2764\ufe0f
+--- day changed ---
+===
+12:30 lunch: soup
+"""
+    expected = """[12:01] Ann: HI! HOW ARE YOU?
+31/12/2025, 09:05 - Bob B.: FINE
+12:02 <ann> I'M HUNGRY \U0001f600 LET'S EAT AT 7 PM. \u2764\ufe0f
+--- DAY CHANGED ---
+===
+12:30 LUNCH: SOUP
+"""
+    asked: list[str] = []
+
+    def spoken(sentences: Sequence[str]) -> Sequence[str]:
+        asked.extend(sentences)
+        return upper(sentences)
+
+    assert translate_document(text, "text", identity).text == text
+    result = translate_document(text, "text", spoken)
+    assert result.text == expected
+    assert not set("".join(asked)) & set("\U0001f600\u2764=<>[]")
+    assert "day changed" in asked
+
+
+def test_symbols_that_no_vocabulary_has_are_not_lost() -> None:
+    def lossy(sentences: Sequence[str]) -> list[str]:
+        return ["".join(c for c in sentence.upper() if c.isascii()) for sentence in sentences]
+
+    family = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
+    text = f"\u266a I love \u2764\ufe0f you {family}"
+    assert translate_document(text, "text", lossy).text == text.replace("love", "LOVE").replace(
+        "I love", "I LOVE"
+    ).replace("you", "YOU")
+
+
+def test_who_speaks_in_subtitles_and_what_sounds() -> None:
+    text = """1
+00:00:01,000 --> 00:00:02,000
+[door opens]
+TOM: I am tired (so
+very tired) of
+it.
+- no
+ANN B.: why?
+"""
+    asked: list[str] = []
+
+    def spoken(sentences: Sequence[str]) -> Sequence[str]:
+        asked.extend(sentences)
+        return upper(sentences)
+
+    assert translate_document(text, "srt", spoken).text == text.upper()
+    assert asked == ["[door opens]", "I am tired (so very tired) of it.", "no", "why?"]
+
+
+def test_marks_beside_what_is_protected_stay_when_pieces_are_translated() -> None:
+    def forgetful(sentences: Sequence[str]) -> list[str]:
+        """Loses placeholders and brackets, and ends whatever it is given."""
+        return [
+            re.sub(r"X\d+|[()]", "", each).strip().rstrip(".").upper() + "." for each in sentences
+        ]
+
+    text = "see the docs ({x}): run {y}, then {z}."
+    result = translate_document(text, "text", forgetful)
+    assert result.text == "SEE THE DOCS ({x}): RUN {y}, THEN {z}."
+    assert result.report.fallbacks == 1

@@ -329,7 +329,7 @@ def test_the_tables_that_come_with_the_project(monkeypatch: pytest.MonkeyPatch) 
 
 
 def job(name: str, work: Callable[[Any], None], *needs: str) -> Any:
-    return jobs.Job(name, Path(name), work, needs)
+    return jobs.ExperimentJob(name, Path(name), work, needs)
 
 
 def fail(_shell: Any) -> None:
@@ -346,7 +346,7 @@ def test_jobs_wait_for_what_they_need_and_a_failure_stops_no_others(folder: Path
             job("hopeless", lambda shell: order.append("hopeless"), "broken"),
         ],
         2,
-        jobs.Processes(),
+        jobs.RunningProcesses(),
     )
     assert order == ["early", "late"]
     assert found == {"broken": "no luck", "hopeless": "needs broken"}
@@ -359,7 +359,7 @@ def meet(barrier: threading.Barrier) -> None:
 def test_jobs_run_side_by_side(folder: Path) -> None:
     both = threading.Barrier(2, timeout=60)
     found = jobs.run_jobs(
-        [job(name, lambda shell: meet(both)) for name in "ab"], 2, jobs.Processes()
+        [job(name, lambda shell: meet(both)) for name in "ab"], 2, jobs.RunningProcesses()
     )
     assert found == {}
 
@@ -368,7 +368,7 @@ def test_a_failed_command_says_its_last_line(folder: Path) -> None:
     def work(shell: Any) -> None:
         shell.run([sys.executable, "-c", "import sys; print('before'); sys.exit('the reason')"])
 
-    found = jobs.run_jobs([job("x", work)], 1, jobs.Processes())
+    found = jobs.run_jobs([job("x", work)], 1, jobs.RunningProcesses())
     assert found == {"x": "the reason (all of it: x.log)"}
     assert "before" in Path("x.log").read_text()
 
@@ -380,19 +380,19 @@ def test_a_job_stays_locked_while_its_process_lives(folder: Path) -> None:
 import sys
 from pathlib import Path
 sys.path.insert(0, {str(EXPERIMENTS)!r})
-from jobs import Job, Processes, run_jobs
+from jobs import ExperimentJob, RunningProcesses, run_jobs
 run = lambda shell: shell.run([sys.executable, "-c", {sleep!r}])
-run_jobs([Job("x", Path("x"), run)], 1, Processes())
+run_jobs([ExperimentJob("x", Path("x"), run)], 1, RunningProcesses())
 """
     with subprocess.Popen([sys.executable, "-c", runner]) as process:
         pid = int(wait_for(lambda: Path("pid").exists() and Path("pid").read_text()))
         process.kill()
     try:
-        found = jobs.run_jobs([job("x", lambda shell: None)], 1, jobs.Processes())
+        found = jobs.run_jobs([job("x", lambda shell: None)], 1, jobs.RunningProcesses())
         assert found == {"x": "another process is at work on x"}
     finally:
         os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not jobs.run_jobs([job("x", lambda shell: None)], 1, jobs.Processes()))
+    wait_for(lambda: not jobs.run_jobs([job("x", lambda shell: None)], 1, jobs.RunningProcesses()))
 
 
 @pytest.mark.slow
@@ -665,7 +665,7 @@ def test_a_process_may_have_one_core(folder: Path) -> None:
             with speed.on_one_core() if name == "one" else contextlib.nullcontext():
                 shell.run([sys.executable, "-c", script], Path(name))
 
-    assert not jobs.run_jobs([job("x", work)], 1, jobs.Processes())
+    assert not jobs.run_jobs([job("x", work)], 1, jobs.RunningProcesses())
     assert [Path(name).read_text() for name in ("one", "all")] == ["1\n", f"{available_cores()}\n"]
 
 
@@ -770,7 +770,7 @@ def texts_of(picture: Path) -> list[str]:
 def test_bars_are_drawn_of_what_was_run(folder: Path) -> None:
     rows = [{"name": "plain", "order": "1x1"}, {"name": "ends", "order": "2x1"}]
     table = table_file.load_table(write_table(rows, figure="bars", baseline="plain"))
-    draw, place = figures.FIGURES[table.figure], figures.Place(folder)
+    draw, place = figures.FIGURES[table.figure], figures.PictureFolder(folder)
     assert draw(table, place) == []
     pretend(load()[0])
     results.load_result.cache_clear()
@@ -783,7 +783,7 @@ def test_bars_are_drawn_of_what_was_run(folder: Path) -> None:
 def test_tokens_per_direction_are_drawn(folder: Path) -> None:
     rows = [{"name": order, "order": order} for order in ("1x1", "2x1", "2x2")]
     table = table_file.load_table(write_table(rows, figure="tokens", data=["raw", "distilled"]))
-    draw, place = figures.FIGURES[table.figure], figures.Place(folder)
+    draw, place = figures.FIGURES[table.figure], figures.PictureFolder(folder)
     assert draw(table, place) == []
     for model in table.models():
         pretend(model)
@@ -924,3 +924,10 @@ def wait_for(condition: Callable[[], Any], seconds: float = 120) -> Any:
         assert time.monotonic() < until, "waited in vain"
         time.sleep(0.02)
     return found
+
+
+def test_pages_explain_commits_with_uncommitted_changes() -> None:
+    pages = sorted((Path(__file__).parents[1] / "docs" / "tables").glob("[0-9]*.md"))
+    explained = {page.name: tables.UNCOMMITTED in page.read_text() for page in pages}
+    assert explained == {page.name: "-dirty|" in page.read_text() for page in pages}
+    assert any(explained.values())

@@ -15,8 +15,10 @@ from safetensors.numpy import load_file, save_file
 
 from bothends.cli import run
 from bothends.digests import DIGESTS
-from bothends.engines.export import export_model
+from bothends.engines.export import export_model, write_graphs
 from bothends.engines.onnx.engine import OnnxEngine
+from bothends.engines.registry import Precision
+from bothends.evaluation.bench.synthetic import random_weights
 from bothends.evaluation.precision import compare
 from bothends.model.directory import (
     CONFIG,
@@ -27,6 +29,7 @@ from bothends.model.directory import (
     record_model,
     write_description,
 )
+from bothends.model.spec import Network
 from bothends.model.torch.transformer import Transformer
 from bothends.model.weights import weight_shapes
 from bothends.order import GenerationOrder
@@ -140,6 +143,21 @@ def test_graphs_are_checked_and_say_what_they_are(model: Path) -> None:
         onnx.checker.check_model(graph, full_check=False)
         metadata = {entry.key: entry.value for entry in graph.metadata_props}
         assert (metadata["precision"], metadata["order"]) == ("int8", "2x1")
+
+
+@pytest.mark.parametrize("precision", ["int8", "float32"])
+def test_an_embedding_of_both_graphs_is_stored_once(tmp_path: Path, precision: Precision) -> None:
+    config = tiny_config(vocabulary_size=6000)
+    weights = random_weights(config, GenerationOrder(), seed=5)
+    write_graphs(tmp_path, weights, config, GenerationOrder(), precision)
+    graphs = [onnx.load(tmp_path / name, load_external_data=False) for name in (ENCODER, DECODER)]
+    encoder, decoder = ({each.name: each for each in graph.graph.initializer} for graph in graphs)
+    name = Network.of(config, GenerationOrder()).source_embedding.weight.name
+    assert len(decoder[name].raw_data) >= 6000 * config.width
+    assert not encoder[name].raw_data
+    whole = onnx.load(tmp_path / ENCODER)  # follows the pointer
+    (found,) = (each for each in whole.graph.initializer if each.name == name)
+    assert found.raw_data == decoder[name].raw_data
 
 
 def test_seven_bits_cost_a_trained_model_little(random: np.random.Generator) -> None:
@@ -263,7 +281,7 @@ def test_a_sample_for_no_check(
     model: Path, options: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["export", str(model), *options.split(), "--sample", str(model / CONFIG)]
-    assert_complains(arguments, "--sample is for the check of int8, which is left", 2, capsys)
+    assert_complains(arguments, "--sample is for the check of int8, which --no-check", 2, capsys)
 
 
 def test_a_reference_without_a_sample(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from bothends.errors import BothendsError, UsageError
 from bothends.jobs.digests import file_digest, settings_digest
 from bothends.jobs.pool import InThisProcess, ProcessPool, pool_of
 from bothends.jobs.stages import Stage, StageGraph, StaleOutputError
+from killed_writes import Killed, killed_at_write
 
 
 @pytest.fixture
@@ -78,24 +79,13 @@ def test_an_output_without_a_record_is_adopted_on_request(stages: list[Stage]) -
     assert make_all(stages) == ["flour", "bread"]
 
 
-class Killed(BaseException):
-    """Ends a run at once: nothing in the code handles it."""
-
-
 @pytest.mark.parametrize("function", ["fsync", "replace", "rename"])
-def test_an_old_output_is_never_taken_for_a_new_one(
-    stages: list[Stage], function: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_output_is_never_taken_for_a_new_one(stages: list[Stage], function: str) -> None:
     make_all(stages)
     changed = [replace(stages[0], settings={"grain": "oats"}), stages[1]]
 
-    def kill(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, function, kill)
-        with pytest.raises(Killed):
-            make_all(changed)
+    with killed_at_write(1, [function]), pytest.raises(Killed):
+        make_all(changed)
     assert make_all(changed) == ["flour", "bread"]
 
 

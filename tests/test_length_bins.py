@@ -103,7 +103,10 @@ def test_models_and_files_are_compared(
     [
         ("", "nothing to measure: give --model DIR, or --hypothesis FILE"),
         ("--hypothesis hypothesis --bins 21", "21 bins of 20 sentences: expected 1 to 20"),
-        ("--hypothesis hypothesis --metric bleu,chrf", "--metric bleu,chrf: expected one"),
+        (
+            "--hypothesis hypothesis --metric bleu,chrf",
+            "--metric bleu,chrf: expected a single metric",
+        ),
     ],
 )
 def test_mistakes_are_one_line(

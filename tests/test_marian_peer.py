@@ -21,6 +21,7 @@ from bothends.model.sinusoid import sinusoid
 from bothends.model.torch.transformer import BlockTensors, Transformer
 from bothends.order import GenerationOrder, IntArray
 from bothends.text.vocabulary import SpecialTokens
+from foreign_models import small_shape
 
 WORDS, PAD, END = 60, 59, 0
 
@@ -87,17 +88,9 @@ def from_marian(marian: Any) -> Transformer:
 def marian(seed: int) -> Any:
     """A small Marian model with random weights, large enough for its outputs to vary."""
     config = MarianConfig(
-        vocab_size=WORDS,
-        d_model=64,
-        encoder_layers=2,
-        decoder_layers=2,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=48,
-        decoder_ffn_dim=48,
+        **{**small_shape(WORDS), "d_model": 64, "max_position_embeddings": 64},
         activation_function="swish",
         scale_embedding=True,
-        max_position_embeddings=64,
         pad_token_id=PAD,
         decoder_start_token_id=PAD,
         eos_token_id=END,

@@ -17,8 +17,6 @@ from conftest import tiny_config
     [
         (dict(learned_positions=9), "learned positions"),
         (dict(embedding_norm=True), "a norm on its embeddings"),
-        (dict(sinusoid="tensor2tensor"), "sinusoids of kind tensor2tensor"),
-        (dict(position_offset=2), "an offset of its positions"),
         (dict(activation="gelu-tanh"), "the activation gelu-tanh"),
         (dict(norm_epsilon=1e-6), "norms with epsilon 1e-06"),
     ],

@@ -16,7 +16,7 @@ from bothends.engines.export import write_graphs
 from bothends.engines.native import extension
 from bothends.engines.native.engine import NativeEngine, order_tables
 from bothends.engines.onnx.engine import OnnxEngine
-from bothends.engines.protocol import WholeSearch
+from bothends.engines.protocol import TopK, WholeSearch
 from bothends.errors import BothendsError, UsageError
 from bothends.model.directory import Description, write_description
 from bothends.order import GenerationOrder, IntArray
@@ -37,6 +37,7 @@ LAYOUTS: list[dict[str, Any]] = [
     dict(norm="pre", activation="gelu"),
     dict(activation="silu", sinusoid="halves", tie_output=False, output_bias=True),
     dict(share_embeddings=False, target_vocabulary_size=29, embedding_scale=False),
+    dict(sinusoid="tensor2tensor", position_offset=2, output_bias=True),
 ]
 
 
@@ -228,6 +229,60 @@ def test_a_sentence_uses_only_the_words_it_is_allowed(
             assert alone == [pool]
             used = {token for found in pool for token in found.tokens}
             assert not len(words) or used <= {*words.tolist(), engine.config.special.pad}
+
+
+class MaskedEngine:
+    """An engine whose steps know only the words that each sentence is allowed: the oracle.
+
+    It asks for the logprobs of all words, takes out those that are not allowed, and shares the
+    probability out among the others.
+    """
+
+    def __init__(self, engine: NativeEngine, allowed: list[IntArray]) -> None:
+        self.engine, self.allowed = engine, allowed
+
+    def encode(self, source: IntArray) -> tuple[Any, list[int]]:
+        return self.engine.encode(source), list(range(len(source)))
+
+    def step(self, state: tuple[Any, list[int]], tokens: IntArray, block: Any, k: int) -> TopK:
+        inner, sentences = state
+        top = self.engine.step(inner, tokens, block, self.engine.config.target_size)
+        shape = (*top.ids.shape[:2], k)
+        logprobs, ids = np.full(shape, -np.inf), np.zeros(shape, np.int64)
+        for row, sentence in enumerate(sentences):
+            words = self.allowed[sentence]
+            for slot in range(shape[1]):
+                kept = np.isin(top.ids[row, slot], words) if len(words) else slice(None)
+                left, found = top.logprobs[row, slot][kept][:k], top.ids[row, slot][kept][:k]
+                whole = np.log(np.exp(np.float64(top.logprobs[row, slot][kept])).sum())
+                logprobs[row, slot, : len(left)], ids[row, slot, : len(found)] = left - whole, found
+        return TopK(logprobs, ids)
+
+    def select(self, state: tuple[Any, list[int]], rows: IntArray) -> tuple[Any, list[int]]:
+        inner, sentences = state
+        return self.engine.select(inner, rows), [sentences[row] for row in rows.ravel().tolist()]
+
+
+@pytest.mark.parametrize("order", ["1x1", "2x1", "2x2", "4x1", "1x2"])
+def test_allowed_words_give_what_the_readable_search_finds_among_them(
+    order: str, make_model: MakeModel, random: np.random.Generator, tmp_path: Path
+) -> None:
+    """Random lists of each sentence, all sizes, over random cases; the end may be forbidden too."""
+    layout = LAYOUTS[["1x1", "2x1", "2x2", "4x1", "1x2"].index(order) % len(LAYOUTS)]
+    directory = export(make_model, order, tmp_path, **layout)
+    engines = [NativeEngine.load(directory, name) for name in native.instruction_sets()]
+    for case in range(60):
+        engine = engines[case % len(engines)]
+        source, options, limits = random_case(random)
+        size = engine.config.target_size
+        allowed = [
+            np.sort(random.permutation(size)[: random.integers(options.beam + 1, size + 1)])
+            for _ in source
+        ]
+        oracle: Any = MaskedEngine(engine, allowed)
+        arguments = (engine.order, engine.config.special, source, options, limits)
+        expected = beam_search(oracle, *arguments)
+        assert_same(search_batch(engine, *arguments, allowed), expected, 1e-4)
 
 
 def test_allowed_words_are_checked(make_model: MakeModel, tmp_path: Path) -> None:

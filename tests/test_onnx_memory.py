@@ -6,7 +6,7 @@ import gc
 
 import numpy as np
 
-from bothends.engines.onnx.memory import FIRST_ENTRIES, Cache, Pool, SourceMemory
+from bothends.engines.onnx.memory import FIRST_ENTRIES, ArrayPool, Cache, SourceMemory
 
 ENTRY = (3, 2, 4)  # sentences, heads, head width
 
@@ -20,7 +20,7 @@ def filled(cache: Cache, lines: int, random: np.random.Generator) -> list[np.nda
 
 
 def test_memory_is_used_again_when_its_user_is_gone() -> None:
-    pool = Pool()
+    pool = ArrayPool()
     first = pool.lease(100)
     address = first.array.ctypes.data
     assert pool.lease(100).array.ctypes.data != address, "still in use"
@@ -30,7 +30,7 @@ def test_memory_is_used_again_when_its_user_is_gone() -> None:
 
 
 def test_memory_that_is_too_small_is_let_go() -> None:
-    pool = Pool()
+    pool = ArrayPool()
     pool.give_back(np.empty(10, np.float32))
     assert len(pool.lease(1000).array) >= 1000
 
@@ -38,7 +38,7 @@ def test_memory_that_is_too_small_is_let_go() -> None:
 def test_what_a_cache_shows_anew_is_zero_whoever_had_the_memory(
     random: np.random.Generator,
 ) -> None:
-    pool, lines = Pool(), 4
+    pool, lines = ArrayPool(), 4
     used = Cache(pool, lines, ENTRY)
     used.grow(FIRST_ENTRIES)
     filled(used, lines, random)
@@ -50,7 +50,7 @@ def test_what_a_cache_shows_anew_is_zero_whoever_had_the_memory(
 
 
 def test_a_cache_that_outgrows_its_memory_keeps_its_entries(random: np.random.Generator) -> None:
-    cache, lines = Cache(Pool(), 4, ENTRY), 4
+    cache, lines = Cache(ArrayPool(), 4, ENTRY), 4
     cache.grow(8)
     content = filled(cache, lines, random)
     for window in (FIRST_ENTRIES, 10 * FIRST_ENTRIES):
@@ -61,7 +61,7 @@ def test_a_cache_that_outgrows_its_memory_keeps_its_entries(random: np.random.Ge
 
 
 def test_sentences_that_stay_keep_their_keys_and_values(random: np.random.Generator) -> None:
-    cache, lines, stay = Cache(Pool(), 4, ENTRY), 4, np.array([2, 0])
+    cache, lines, stay = Cache(ArrayPool(), 4, ENTRY), 4, np.array([2, 0])
     cache.grow(8)
     content = filled(cache, lines, random)
     selected = cache.select(stay, entries=5)
@@ -69,6 +69,6 @@ def test_sentences_that_stay_keep_their_keys_and_values(random: np.random.Genera
         np.testing.assert_array_equal(selected.line(number)[:5], values[:5, stay])
         assert (selected.line(number)[5:] == 0).all()
 
-    memory = SourceMemory(Pool(), (4, *ENTRY))
+    memory = SourceMemory(ArrayPool(), (4, *ENTRY))
     memory.array[...] = random.standard_normal(memory.array.shape)
     np.testing.assert_array_equal(memory.select(stay).array, memory.array[:, stay])

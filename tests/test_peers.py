@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,15 @@ from bothends.engines.onnx.engine import OnnxEngine
 from bothends.engines.protocol import pad_sources
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.bench import peers
-from bothends.evaluation.bench.peer_ctranslate2 import CTranslate2, convert
+from bothends.evaluation.bench.peer_ctranslate2 import LIMITS, CTranslate2, convert, hold_to
 from bothends.evaluation.bench.peer_transformers import Transformers
 from bothends.evaluation.bench.peers import PeerSource, choose_peers, make_peers
-from bothends.evaluation.bench.synthetic import never_ending, random_sources, random_weights
+from bothends.evaluation.bench.synthetic import (
+    never_ending,
+    random_shortlist,
+    random_sources,
+    random_weights,
+)
 from bothends.evaluation.bench.systems import Bothends, Label, Request, Threads
 from bothends.model.config import ModelConfig, preset
 from bothends.model.directory import Description, write_description
@@ -174,6 +180,37 @@ def test_a_model_that_cannot_end_fills_every_slot(
     found = ours(config, weights, tmp_path).translate(sources_of(config), request, Threads())
     assert {len(tokens) for tokens in found.tokens} == {15}  # the last slot waits for the end
     assert set(found.steps) == {16}
+
+
+def test_ctranslate2_uses_the_words_of_a_shortlist(tmp_path: Path) -> None:
+    """Its vocabulary map is ours; and only where it is asked for."""
+    config = shape("post-norm")
+    weights = never_ending(random_weights(config, ORDER, 0), config)
+    shortlist = random_shortlist(config, 12, 6, 0)
+    convert(config, weights, "int8", tmp_path / "ct2", shortlist)
+    label = Label("test", "test", "1x1", "ctranslate2", "int8")
+    inside = {False: 0, True: 0}
+    for listed in inside:
+        peer = CTranslate2(replace(label, shortlist=listed), config.special, tmp_path / "ct2")
+        for source in sources_of(config):
+            (tokens,) = peer.translate([source], Request(1, 0, 15), Threads()).tokens
+            # It always allows special tokens.
+            special = {token for _, token in config.special}
+            allowed = special | set(shortlist.allowed(source.tolist()).tolist())
+            inside[listed] += set(tokens) <= allowed
+    assert inside[True] == len(sources_of(config)) > inside[False]
+
+
+def test_ctranslate2_is_held_to_what_we_are_held_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in LIMITS:
+        monkeypatch.delenv(name, raising=False)
+    assert hold_to(None) == hold_to("vnni") == "all"
+    monkeypatch.setenv("CT2_FORCE_CPU_ISA", "GENERIC")  # what a user says stays
+    held = hold_to("avx2")
+    assert "CT2_FORCE_CPU_ISA=GENERIC" in held
+    assert "ONEDNN_MAX_CPU_ISA=AVX2" in held
+    for name in LIMITS:  # which it has set for good
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize("name", MARIAN_SHAPES)

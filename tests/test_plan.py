@@ -12,6 +12,7 @@ import pytest
 from bothends.cli import run
 from bothends.errors import UsageError
 from bothends.jobs.plan import JobSize, best_shard_lines, forecast, simulate
+from bothends.planning import read_measured
 from command_line import error_line
 from corpus_data import write_lines
 from tiny_model import sentences, tiny_model
@@ -95,6 +96,7 @@ def test_impossible_sizes_are_refused(change: dict[str, float]) -> None:
 
 def test_the_command_prints_a_line_for_each_case(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["plan", "--lines=4500000,1e10", "--workers=10,1000", "--rate=100", "--losses=100"]
+    words.append("--serial=0")
     assert run(words) == 0
     rows = re.findall(r"^([\d,]+) +([\d,]+) +(.*?)  +[\d,.]+ +\d+%", capsys.readouterr().out, re.M)
     assert [(lines, cores) for lines, cores, _ in rows] == [
@@ -104,18 +106,65 @@ def test_the_command_prints_a_line_for_each_case(capsys: pytest.CaptureFixture[s
     assert rows[0][2].startswith("1:15:")  # 4,500 s of work
 
 
-def test_the_rate_may_be_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_slow_workers_take_their_share_and_keep_others_waiting() -> None:
+    """Thousands of workers, one in ten four times as slow, and some are lost."""
+    size = replace(SMALL, lines=30_000_000, workers=2000, stragglers=0.1, slowness=4)
+    found = forecast(size)
+    ideal = size.shards * size.shard_seconds / size.capacity
+    assert size.capacity == pytest.approx(2000 * (0.9 + 0.1 / 4))
+    # Whoever takes a last shard keeps the job waiting, a slow one four times as long.
+    assert ideal < found.seconds < ideal + 4 * size.shard_seconds + 1
+    lossy = forecast(replace(size, mean_time_between_losses=HOUR))
+    assert lossy.seconds > found.seconds
+    expected = size.shards * math.expm1(20 / HOUR)  # more in slow workers, who have them longer
+    assert expected < lossy.losses < 4 * expected
+
+
+def test_stragglers_agree_with_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = replace(SMALL, lines=30_000_000, workers=100, stragglers=0.2, slowness=3)
+    simulated = forecast(size)
+    monkeypatch.setattr("bothends.jobs.plan.SIMULATED_SHARDS", 0)
+    assert forecast(size).seconds == pytest.approx(simulated.seconds, rel=0.05)
+
+
+def test_what_one_process_does_is_not_shared() -> None:
+    size = replace(SMALL, serial=1e-5)
+    assert forecast(size).seconds == pytest.approx(forecast(SMALL).seconds + 10)
+    # Workers are not paid for while one process merges.
+    assert forecast(size).core_hours == pytest.approx(forecast(SMALL).core_hours + 10 / HOUR)
+    many = replace(size, workers=10_000, lines=10**10, shard_lines=100_000)
+    assert forecast(many).seconds > 1e5 > 10 * forecast(replace(many, jobs=100)).seconds / 2
+
+
+def test_all_figures_may_be_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = write_lines(tmp_path / "text", sentences(30, 1))
-    words = ["plan", "--lines=1000", "--source", str(source), "--model", str(tiny_model("2x1"))]
+    stored = tmp_path / "measured.json"
+    words = ["plan", "--lines=1e6", "--workers=10", "--json", str(stored)]
+    words += ["--source", str(source), "--model", str(tiny_model("2x1"))]
     assert run(words) == 0
-    assert re.search(r"measured here on one core: [\d.,]+ lines a second", capsys.readouterr().out)
+    first = capsys.readouterr().out
+    assert re.search(r"engine +lines/s alone +lines/s, \d+ busy +start s", first)
+    assert "measured here with 30 lines" in first
+    figures = read_measured(stored)
+    assert figures.engine == "onnx"
+    assert figures.kind.startswith("x86_64 ") or figures.kind
+    for name in ("rate_alone", "rate", "start", "restart", "overhead", "serial"):
+        assert getattr(figures, name) > 0, name
+    # A worker is replaced in the time that a first one takes, more or less; a shard takes less.
+    assert figures.overhead < figures.restart
+    assert figures.effective_rate < figures.rate
+    assert run(["plan", "--lines=1e6", "--workers=10", "--measured", str(stored)]) == 0
+    again = capsys.readouterr().out
+    assert first.split("Plan\n")[1].split("\n\n")[0] in again
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--lines=5"], "give --rate, or --source FILE"),
-        (["--lines=5", "--rate=1", "--source=x"], "one of the two"),
+        (["--lines=5"], "give --rate, --measured FILE, or --source FILE"),
+        (["--lines=5", "--rate=1", "--source=x"], "one of the three"),
+        (["--lines=5", "--rate=1", "--stragglers=some"], "--stragglers some: expected SHARE:TIMES"),
+        (["--lines=5", "--rate=1", "--stragglers=2:3"], "stragglers: expected a share"),
         (["--lines=many", "--rate=1"], "--lines many: expected whole numbers"),
         (["--lines=5", "--rate=0"], "rate: expected more than 0"),
     ],

@@ -93,7 +93,7 @@ def run(graph: GraphWriter, inputs: dict[str, NDArray[Any]]) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(
-        graph.model({}), options, providers=["CPUExecutionProvider"]
+        graph.write("graph.onnx", {}).content, options, providers=["CPUExecutionProvider"]
     )
     return session.run(None, inputs)[0]
 

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from bothends.errors import BothendsError
-from bothends.records import DEEPEST, parse_json, parse_yaml, read_bounded
+from bothends.records import DEEPEST, parse_json, read_bounded
+from bothends.yaml_records import parse_yaml
 
 
 def nested(levels: int) -> str:

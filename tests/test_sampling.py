@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothends.data.sampling import PairSample, affordable
+from bothends.data.sampling import PairSample, within_memory
 
 
 def sample_of(sources: list[str], size: int, characters: int = 10**9) -> PairSample:
@@ -57,6 +57,6 @@ def test_every_pair_is_as_likely_as_any_other(
 
 def test_text_without_spaces_is_trained_on_in_part() -> None:
     spaced = ["some words"] * 100_000  # many lines, two words
-    assert len(affordable(spaced)) == len(spaced)
+    assert len(within_memory(spaced)) == len(spaced)
     unspaced = [f"{number:0100}" for number in range(100_000)]  # ten million characters of words
-    assert affordable(unspaced) == unspaced[:80_000]
+    assert within_memory(unspaced) == unspaced[:80_000]

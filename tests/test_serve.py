@@ -57,7 +57,39 @@ def test_a_text_as_json(client: TestClient) -> None:
 
 
 def test_a_text_as_a_form(client: TestClient) -> None:
-    answer = client.post("/translate", data={"q": HUNGRY, "source": "auto", "target": "de"})
+    answer = client.post("/translate", data={"q": HUNGRY, **PAIR})
+    assert answer.json() == {"translatedText": HUNGER}
+
+
+def test_the_language_of_a_text(client: TestClient) -> None:
+    first, *others = client.post("/detect", json={"q": HUNGRY}).json()
+    assert first["language"] == PAIR["source"]
+    assert first["confidence"] > 50 > others[0]["confidence"]
+    (first, *_) = client.post("/detect", data={"q": HUNGER}).json()
+    assert first["language"] == PAIR["target"]
+    assert client.post("/detect", json={"q": "1 + 1"}).json() == []
+    assert error(client.post("/detect", json={"q": ["a"]}), 400)
+    assert error(client.post("/detect", json={"q": "x" * 20_001}), 413)
+
+
+def test_a_source_that_is_detected(client: TestClient) -> None:
+    automatic = {**PAIR, "source": "auto"}
+    answer = client.post("/translate", json={"q": HUNGRY, **automatic}).json()
+    assert answer["translatedText"] == HUNGER
+    assert answer["detectedLanguage"]["language"] == PAIR["source"]
+    several = client.post("/translate", json={"q": [HUNGRY, HUNGRY], **automatic}).json()
+    assert several["detectedLanguage"] == [answer["detectedLanguage"]] * 2
+    # What cannot be told, or is in no model's source language, goes to the first model
+    assert client.post("/translate", json={"q": "1", **automatic}).json() == {"translatedText": "1"}
+    assert client.post("/translate", json={"q": HUNGER, **automatic}).status_code == 200
+
+
+def test_a_server_without_a_detector_says_so(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bothends.serve.detection.find_spec", lambda name: None)
+    assert "py3langid" in error(client.post("/detect", json={"q": HUNGRY}), 501)
+    answer = client.post("/translate", json={"q": HUNGRY, **PAIR, "source": "auto"})
     assert answer.json() == {"translatedText": HUNGER}
 
 
@@ -175,6 +207,30 @@ def test_v1_glossaries_of_server_and_request(tmp_path: Path) -> None:
         hit = word in result["text"]
         assert result["report"]["glossary_hits"] == hit
         assert result["report"]["glossary_misses"] == (not hit)
+
+
+def test_v1_keeps_what_a_draft_has_already(client: TestClient) -> None:
+    old = f"{HUNGRY} Where is the station?"
+    new = f"{HUNGRY} Where is the old station?"
+    greedy: dict[str, Any] = {"beam": 1}
+
+    def sentences(**body: Any) -> list[dict[str, Any]]:
+        answer = client.post("/v1/translate", json={**greedy, **body})
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["results"][0]["sentences"]
+        return found
+
+    draft = [each["text"] for each in sentences(text=old)]
+    expected, drafted = sentences(text=new), sentences(text=new, draft=draft)
+    assert [each["text"] for each in drafted] == [each["text"] for each in expected]
+    assert all(each["steps_saved"] == 0 for each in expected)
+    assert drafted[0]["steps"] == 1  # read once, and right
+    assert drafted[0]["steps"] + drafted[0]["steps_saved"] == expected[0]["steps"]
+    assert [each["written_in"] for each in drafted] == [each["written_in"] for each in expected]
+    alone = sentences(text=HUNGRY, draft=[draft[0], "too many"])
+    assert (alone[0]["text"], alone[0]["steps"]) == (draft[0], 1)
+    answer = client.post("/v1/translate", json={"text": new, "draft": draft})
+    assert "use beam 1, not 4" in error(answer, 400)
 
 
 def test_v1_alternatives_for_a_part(client: TestClient) -> None:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bothends.serve import batching
-from bothends.serve.batching import Batcher, BatchRecord
+from bothends.serve.batching import Batcher, BatchRecord, Outcome, settle
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def held_up(batcher: Batcher, kind: Recorded) -> None:
 
 
 def test_what_waits_shares_a_batch_by_size() -> None:
-    batcher, kind = Batcher(1, batch_size=12, linger=0), Recorded()
+    batcher, kind = Batcher(1, batch_size=12), Recorded()
     held_up(batcher, kind)
     futures = batcher.submit(kind, [1, 2, 3, 4, 5], [3, 10, 3, 9, 4], "client")
     kind.gate.set()
@@ -48,37 +47,9 @@ def test_what_waits_shares_a_batch_by_size() -> None:
     batcher.close()
 
 
-def test_a_lone_item_does_not_linger() -> None:
-    batcher, kind = Batcher(2, linger=60), Recorded()
+def test_a_lone_item_waits_for_nobody() -> None:
+    batcher, kind = Batcher(2), Recorded()
     kind.gate.set()
-    begin = time.monotonic()
-    assert batcher.submit(kind, [4], [1])[0].result(10) == 8
-    assert time.monotonic() - begin < 5
-    batcher.close()
-
-
-def test_where_many_were_under_way_a_worker_lingers_for_its_share(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(batching, "LINGER_EACH", 60)
-    monkeypatch.setattr(batching, "HALF_LIFE", 1000)
-    batcher, kind = Batcher(2, batch_size=4, linger=1), Recorded()
-    batcher._expected = 4.0
-    first = batcher.submit(kind, [1], [2])
-    time.sleep(0.05)
-    assert kind.batches == []
-    second = batcher.submit(kind, [2], [2])  # each of the two workers expects two
-    kind.gate.set()
-    assert [first[0].result(10), second[0].result(10)] == [2, 4]
-    assert len(kind.batches) <= 2
-    batcher.close()
-
-
-def test_a_lone_client_does_not_linger_after_a_busy_time() -> None:
-    batcher, kind = Batcher(1, linger=60), Recorded()
-    kind.gate.set()
-    batcher._expected = 1000.0
-    batcher._expected_at = time.monotonic() - 3
     begin = time.monotonic()
     assert batcher.submit(kind, [4], [1])[0].result(10) == 8
     assert time.monotonic() - begin < 5
@@ -86,7 +57,7 @@ def test_a_lone_client_does_not_linger_after_a_busy_time() -> None:
 
 
 def test_a_client_with_much_work_delays_another_by_a_batch_at_most() -> None:
-    batcher, kind = Batcher(1, batch_size=4, linger=0), Recorded()
+    batcher, kind = Batcher(1, batch_size=4), Recorded()
     held_up(batcher, kind)
     batcher.submit(kind, range(100, 200), [2] * 100, "greedy")
     batcher.submit(kind, [1, 2], [2, 2], "modest")
@@ -96,7 +67,7 @@ def test_a_client_with_much_work_delays_another_by_a_batch_at_most() -> None:
 
 
 def test_idle_workers_share_what_there_is() -> None:
-    batcher, kind = Batcher(2, batch_size=100, linger=0), Recorded()
+    batcher, kind = Batcher(2, batch_size=100), Recorded()
     futures = batcher.submit(kind, [1, 2, 3, 4], [5, 5, 5, 5])
     while len(kind.batches) < 2:  # both have begun
         time.sleep(0.001)
@@ -107,7 +78,7 @@ def test_idle_workers_share_what_there_is() -> None:
 
 
 def test_kinds_do_not_mix() -> None:
-    batcher, kind, other = Batcher(1, linger=0), Recorded(), Recorded("other")
+    batcher, kind, other = Batcher(1), Recorded(), Recorded("other")
     held_up(batcher, kind)
     batcher.submit(kind, [1], [1])
     batcher.submit(other, [2], [1])
@@ -120,7 +91,7 @@ def test_kinds_do_not_mix() -> None:
 
 
 def test_only_the_item_at_fault_fails() -> None:
-    batcher, kind = Batcher(1, linger=0), Recorded()
+    batcher, kind = Batcher(1), Recorded()
     held_up(batcher, kind)
     futures = batcher.submit(kind, [12, 13, 14], [1, 1, 1])
     kind.gate.set()
@@ -132,13 +103,43 @@ def test_only_the_item_at_fault_fails() -> None:
 
 
 def test_what_is_cancelled_is_not_run() -> None:
-    batcher, kind = Batcher(1, linger=0), Recorded()
+    batcher, kind = Batcher(1), Recorded()
     held_up(batcher, kind)
     futures = batcher.submit(kind, [1, 2, 3], [1, 1, 1])
     assert futures[1].cancel()
     kind.gate.set()
     batcher.close()
     assert kind.batches == [[0], [1, 3]]
+
+
+def test_a_batch_is_delivered_at_once() -> None:
+    """An event loop is woken up once for a batch."""
+    delivered: list[list[Outcome]] = []
+
+    def deliver(outcomes: Sequence[Outcome]) -> None:
+        delivered.append(list(outcomes))
+        settle(outcomes)
+
+    batcher, kind = Batcher(1, deliver=deliver), Recorded()
+    held_up(batcher, kind)
+    first = batcher.submit(kind, [1], [1], "a")
+    second = batcher.submit(kind, [2, 3], [1, 1], "b")
+    second[0].cancel()
+    kind.gate.set()
+    assert (first[0].result(10), second[1].result(10)) == (2, 6)
+    batcher.close()
+    assert [len(outcomes) for outcomes in delivered] == [1, 2]
+
+
+def test_who_does_not_wait_any_more_is_left_alone() -> None:
+    batcher, kind = Batcher(1), Recorded()
+    (running,) = batcher.submit(kind, [1], [1])
+    assert kind.begun.wait(10)
+    assert running.cancel()
+    (after,) = batcher.submit(kind, [2], [1])
+    kind.gate.set()
+    assert after.result(10) == 4
+    batcher.close()
 
 
 def test_closing_runs_what_waits_and_takes_no_more() -> None:
@@ -154,7 +155,7 @@ def test_closing_runs_what_waits_and_takes_no_more() -> None:
 
 def test_batches_are_reported() -> None:
     records: list[BatchRecord] = []
-    batcher, kind = Batcher(1, linger=0, observe=records.append), Recorded()
+    batcher, kind = Batcher(1, observe=records.append), Recorded()
     kind.gate.set()
     batcher.submit(kind, [1, 2], [3, 4])[1].result(10)
     batcher.close()

@@ -73,7 +73,9 @@ def test_a_client_of_libretranslate(live: Running) -> None:
     api = LibreTranslateAPI(live.url)
     assert api.translate(HUNGRY, "en", "de") == HUNGER
     assert api.translate("It is 5 % more & “good”.", "en", "de")
-    assert [each["code"] for each in api.languages()] == ["en", "de"]
+    assert [each["code"] for each in api.languages()] == list(PAIR.values())
+    assert api.detect(HUNGRY)[0]["language"] == PAIR["source"]
+    assert api.translate(HUNGRY, "auto", PAIR["target"]) == HUNGER
 
 
 def test_many_clients_get_their_own_answers(live: Running) -> None:

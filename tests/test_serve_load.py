@@ -6,7 +6,6 @@ busy machine can spoil is only checked with `BOTHENDS_SERVE_TIMING=1`.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -45,7 +44,7 @@ def translator() -> Translator:
 def server() -> Iterator[Served]:
     with served() as server:
         warm_up = translate_bodies(sentences(20))
-        asyncio.run(drive(server.port, warm_up, 2))
+        drive(server.port, warm_up, 2)
         yield server
 
 
@@ -60,28 +59,38 @@ def check(what: str, holds: bool) -> None:
 
 
 def test_throughput_of_64_clients_against_a_pipe(server: Served) -> None:
-    lines = sentences(int(192 * SCALE**0.5))
+    """In turns, because a machine's speed changes: the median of five ratios counts."""
+    lines = sentences(int(128 * SCALE))
+    bodies = translate_bodies(lines)
     translator().translate(lines[:20])
-    begin = time.perf_counter()
-    expected = [each.text for each in translator().stream(lines)]
-    pipe = len(lines) / (time.perf_counter() - begin)
-    begin = time.perf_counter()
-    answers = asyncio.run(drive(server.port, translate_bodies(lines), 64))
-    speed = len(lines) / (time.perf_counter() - begin)
-    assert [answer.status for _, answer in answers] == [200] * len(lines)
-    assert all(answer.text == expected[number] for number, answer in answers)
-    ratio = speed / pipe
-    check(f"64 clients: {speed:.0f} lines/s, pipe {pipe:.0f}, ratio {ratio:.2f}", ratio >= 0.8)
+    drive(server.port, bodies[:128], 64)
+    ratios, speeds = [], []
+    for _ in range(5):
+        begin = time.perf_counter()
+        expected = [each.text for each in translator().stream(lines)]
+        pipe = len(lines) / (time.perf_counter() - begin)
+        begin = time.perf_counter()
+        answers = drive(server.port, bodies, 64)
+        speeds.append(len(lines) / (time.perf_counter() - begin))
+        ratios.append(speeds[-1] / pipe)
+        assert [answer.status for _, answer in answers] == [200] * len(lines)
+        assert all(answer.text == expected[number] for number, answer in answers)
+    ratio = percentile(ratios, 0.5)
+    check(
+        f"64 clients: {percentile(speeds, 0.5):.0f} lines/s, of a pipe's "
+        f"{', '.join(f'{each:.2f}' for each in ratios)}, median {ratio:.2f}",
+        ratio >= 0.8,
+    )
 
 
 def test_latency_at_half_load(server: Served) -> None:
     lines = sentences(int(60 * SCALE**0.5))
     bodies = translate_bodies(lines)
-    alone = [answer.seconds for _, answer in asyncio.run(drive(server.port, bodies, 1))]
+    alone = [answer.seconds for _, answer in drive(server.port, bodies, 1)]
     begin = time.perf_counter()
-    asyncio.run(drive(server.port, bodies * 2, 16))
+    drive(server.port, bodies * 2, 16)
     full = 2 * len(lines) / (time.perf_counter() - begin)
-    half = asyncio.run(drive(server.port, bodies * 2, 16, interval=16 / (full / 2)))
+    half = drive(server.port, bodies * 2, 16, interval=16 / (full / 2))
     lone = percentile(alone, 0.5)
     p95 = percentile([answer.seconds for _, answer in half], 0.95)
     check(
@@ -98,11 +107,9 @@ def test_overload(server: Served) -> None:
     before = 0
     with served("--max-waiting", "16") as small:
         bodies = translate_bodies(lines)
-        asyncio.run(drive(small.port, bodies, 8))
+        drive(small.port, bodies, 8)
         before = small.memory
-        answers = asyncio.run(
-            drive(small.port, bodies, 80, seconds=3 * SCALE, interval=80 / (10 * 300))
-        )
+        answers = drive(small.port, bodies, 80, seconds=3 * SCALE, interval=80 / (10 * 300))
         after = small.memory
     accepted = [(number, answer) for number, answer in answers if answer.status == 200]
     refused = [answer for _, answer in answers if answer.status != 200]
@@ -183,7 +190,7 @@ def test_noise_has_no_defect_as_its_answer(server: Served, path: str, seed: int)
     generator = random.Random(f"{seed} {path}")
     bodies = [noise(generator, path) for _ in range(int(100 * SCALE))]
     counts: dict[int, int] = {}
-    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=30) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=900) as client:
         for body in bodies:
             form = generator.random() < 0.1
             kind = "application/x-www-form-urlencoded" if form else "application/json"
@@ -243,9 +250,9 @@ def test_soak_with_all_formats(server: Served, seed: int) -> None:
         text = forms[name].format(mark=marks[-1])
         body = {"q": text, "source": "en", "target": "de", "format": name}
         bodies.append(json.dumps(body).encode())
-    asyncio.run(drive(server.port, bodies[:50], 4))
+    drive(server.port, bodies[:50], 4)
     before = server.memory
-    answers = asyncio.run(drive(server.port, bodies, 8, seconds=4 * SCALE))
+    answers = drive(server.port, bodies, 8, seconds=4 * SCALE)
     after = server.memory
     for number, answer in answers:
         assert answer.status == 200
@@ -258,7 +265,7 @@ def test_deeply_nested_documents(server: Served) -> None:
     deep = "<div>" * 3000 + "I am hungry." + "</div>" * 3000
     quoted = ">" * 900 + " I am hungry.\n"
     nested = "[" * 9000
-    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=30) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=900) as client:
         for text, kind in (
             (deep, "html"),
             (quoted, "markdown"),

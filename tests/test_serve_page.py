@@ -184,6 +184,49 @@ def test_alternatives_on_a_click_and_with_keys(page: Any) -> None:
     assert page.locator(".word.changed").all_inner_texts() == chosen.split()
 
 
+def test_several_words_are_chosen_by_dragging_and_with_shift(page: Any) -> None:
+    asked: list[Any] = []
+    page.on(
+        "request",
+        lambda each: asked.append(each.post_data_json) if "alternatives" in each.url else None,
+    )
+    page.fill("#source", "Where is the station?")
+    page.wait_for_selector("#output:not(.outdated) .word")
+    words = page.locator(".word")
+    text, last = page.inner_text("#output"), words.count() - 1
+    first, second = words.nth(last - 1).bounding_box(), words.nth(last).bounding_box()
+    page.mouse.move(first["x"] + 3, first["y"] + first["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(second["x"] + 3, second["y"] + second["height"] / 2, steps=4)
+    page.mouse.up()
+    page.locator("#menu button").first.wait_for()
+    assert page.locator(".word.chosen").count() == 2
+    chosen = " ".join(words.nth(number).inner_text() for number in (last - 1, last))
+    assert text[asked[0]["start"] : asked[0]["end"]] == chosen
+    page.keyboard.press("Escape")
+    assert page.locator(".word.chosen").count() == 0
+    words.nth(0).focus()
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Enter")
+    page.locator("#menu button").first.wait_for()
+    assert text[asked[1]["start"] : asked[1]["end"]] == " ".join(
+        words.nth(number).inner_text() for number in (0, 1)
+    )
+
+
+def test_greedily_what_was_there_is_a_draft(page: Any) -> None:
+    page.wait_for_selector(".word")
+    page.select_option("#beam", "1")
+    page.fill("#source", HUNGRY)
+    output(page, HUNGER)
+    asked: list[Any] = []
+    page.on("request", lambda each: asked.append(each.post_data_json) if each.post_data else None)
+    page.fill("#source", f"{HUNGRY} Good night.")
+    page.locator("#status", has_text="saved by what was there").wait_for()
+    assert asked[0]["draft"] == [HUNGER]
+    assert page.locator("#stage .token").count() > 0  # and how it was written is still known
+
+
 def test_other_hypotheses_can_be_chosen(page: Any) -> None:
     write(page, HUNGRY, HUNGER)
     items = page.locator("#hypotheses button")

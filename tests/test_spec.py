@@ -19,7 +19,7 @@ from bothends.model.spec import Network, Projection, tensors
 from bothends.model.torch.transformer import Transformer
 from bothends.model.weights import TensorFile
 from bothends.order import GenerationOrder
-from bothends.training.recipe import Model, Recipe
+from bothends.training.recipe import ModelSettings, Recipe
 from conftest import tiny_config
 
 LAYOUTS: list[dict[str, Any]] = [
@@ -77,7 +77,7 @@ DIGEST = "80a78cb0e9e2eaf679c6112044ac430df7f6989737a0e273acc9e10705c6baae"
 
 
 def test_every_setting_of_the_architecture_can_be_set_in_a_recipe() -> None:
-    assert set(Model.model_fields) - {"preset"} == set(Architecture.model_fields)
+    assert set(ModelSettings.model_fields) - {"preset"} == set(Architecture.model_fields)
     recipe = Recipe.model_validate(
         {"data": {"prepared": "x"}, "model": {"preset": "tiny", "sinusoid": "halves"}}
     )
@@ -87,7 +87,7 @@ def test_every_setting_of_the_architecture_can_be_set_in_a_recipe() -> None:
 
 def test_a_recipe_is_written_as_it_was_given() -> None:
     """What the preset says is null, so that a dump reads as before and digests stay."""
-    model = Model.model_validate({"preset": "small", "decoder_layers": 1, "width": None})
+    model = ModelSettings.model_validate({"preset": "small", "decoder_layers": 1, "width": None})
     assert model.encoder_layers == 3
     dump = model.model_dump(mode="json")
     assert dump == {
@@ -105,7 +105,7 @@ def test_a_recipe_is_written_as_it_was_given() -> None:
         "embedding_scale": None,
         "output_bias": None,
     }
-    assert Model.model_validate(dump) == model
+    assert ModelSettings.model_validate(dump) == model
 
 
 def test_a_configuration_is_written_in_the_order_that_it_always_had() -> None:

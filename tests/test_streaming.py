@@ -15,8 +15,8 @@ from bothends.streaming import (
     FIRST_WINDOW,
     HEAVIEST_WINDOW,
     LARGEST_WINDOW,
-    Place,
-    Work,
+    PendingResult,
+    WindowTasks,
     Workers,
     in_order,
     split_into_batches,
@@ -34,7 +34,7 @@ class Doubler:
         self.pool = pool
         self.batch_tokens = batch_tokens
 
-    def __call__(self, window: Sequence[int]) -> list[Place[int]]:
+    def __call__(self, window: Sequence[int]) -> list[PendingResult[int]]:
         def double(batch: list[int]) -> list[int]:
             time.sleep(window[batch[0]] % 3 * 1e-4)  # batches overtake each other
             return [2 * window[index] for index in batch]
@@ -167,11 +167,11 @@ def test_what_was_read_before_an_error_is_handed_over_first(
 def test_who_leaves_early_leaves_no_work_behind() -> None:
     futures: list[Future[list[int]]] = []
 
-    def submit(window: Sequence[int]) -> list[Place[int]]:
+    def submit(window: Sequence[int]) -> list[PendingResult[int]]:
         futures.extend(Future() for _ in window)
         if not futures[0].done():
             futures[0].set_result([0])
-        return [Place(future, 0) for future in futures[-len(window) :]]
+        return [PendingResult(future, 0) for future in futures[-len(window) :]]
 
     results = in_order([[1, 2], [3, 4], [5, 6]], submit)
     assert next(results) == 0
@@ -183,8 +183,8 @@ def test_an_error_in_a_batch_reaches_the_caller(pool: ThreadPoolExecutor) -> Non
     def divide(number: int) -> list[int]:
         return [1 // (number - 2)]
 
-    def submit(window: Sequence[int]) -> list[Place[int]]:
-        return [Place(pool.submit(divide, number), 0) for number in window]
+    def submit(window: Sequence[int]) -> list[PendingResult[int]]:
+        return [PendingResult(pool.submit(divide, number), 0) for number in window]
 
     results = in_order([[1], [2], [3]], submit)
     assert next(results) == -1
@@ -195,10 +195,10 @@ def test_an_error_in_a_batch_reaches_the_caller(pool: ThreadPoolExecutor) -> Non
 class Words:
     """A job: each item is some numbers, each of which is doubled; an item's result is their sum."""
 
-    def prepare(self, window: Sequence[list[int]]) -> Work[int]:
+    def prepare(self, window: Sequence[list[int]]) -> WindowTasks[int]:
         numbers = sorted({number for item in window for number in item})
         tasks_of_item = [[numbers.index(number) for number in item] for item in window]
-        return Work(numbers, numbers, tasks_of_item)
+        return WindowTasks(numbers, numbers, tasks_of_item)
 
     def run(self, tasks: Sequence[int]) -> list[int]:
         return [2 * task for task in tasks]

@@ -6,6 +6,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from bothends.order import GenerationOrder
 from bothends.text.vocabulary import SpecialTokens
 from bothends.training.batches import BatchStream, Mixture, Position, collate, cut
+from bothends.training.distributed import Processes
 from bothends.training.recipe import Batch
 from bothends.training.shuffle import RandomOrder
 from conftest import ALL_ORDERS
@@ -176,3 +178,25 @@ def test_rows_are_cut_into_stretches_that_fit(widths: list[int], budget: int) ->
         assert end > start
         wider = max(widths[start : end + 1])
         assert end == len(widths) or (end + 1 - start) * wider > budget
+
+
+def test_lanes_are_stretches_of_the_corpus_that_one_process_reads() -> None:
+    stream = make_stream(lanes=4)
+    plain = sorted(pair for batch in epoch_of(make_stream(), 0) for pair in batch)
+    assert sorted(pair for batch in epoch_of(stream, 0) for pair in batch) == plain
+    owners: dict[int, set[int]] = {}
+    for epoch in (0, 1):
+        for window in range(stream.windows):
+            for batch in stream.micro_batches(epoch, window):
+                for pair in batch.pairs.tolist():
+                    owners.setdefault(pair // 16, set()).add(batch.lane)  # blocks of 16
+    # A block is of one lane in every epoch, and lanes are stretches one after the other.
+    assert all(len(lanes) == 1 for lanes in owners.values())
+    in_order = [min(owners[block]) for block in sorted(owners)]
+    assert in_order == sorted(in_order)
+    assert set(in_order) == {0, 1, 2, 3}
+    for update in islice(stream.updates(Position()), 12):
+        lanes = [batch.lane for batch in update.micro_batches]
+        shares = [Processes(rank, 2, torch.device("cpu")).share_by_lane(lanes) for rank in (0, 1)]
+        assert sorted(shares[0] + shares[1]) == list(range(len(lanes)))
+        assert {lanes[number] % 2 for number in shares[1]} <= {1}

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from bothends.training.distributed import Processes
+from bothends.errors import BothendsError
+from bothends.training.distributed import Processes, telling_of_the_lost
 from bothends.training.loop import train
+from network_namespaces import Host, hosts
 from training_data import tiny_corpus, tiny_recipe
 
 # Dropout stays on: it is seeded by the micro-batch, so that it does not matter who computes it.
@@ -70,6 +74,82 @@ def test_a_run_directory_that_is_not_shared_is_refused(tmp_path: Path) -> None:
     assert "disk-0: not the same directory for all processes" in result.stderr
     assert "disk-1: not the same directory for all processes" in result.stderr
     assert not list(tmp_path.glob("disk-*/checkpoints/update-*"))
+
+
+#: Updates of some tenths of a second, and many checkpoints.
+LONG = ("training.updates=60", "validation.every=0", "checkpoints={every: 5, keep: 2}", "order=2x1")
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 300
+    while not what():
+        assert time.monotonic() < limit, "it did not happen in five minutes"
+        time.sleep(0.05)
+
+
+def weights(run: Path) -> bytes:
+    return (run / "last" / "model.safetensors").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_host_that_is_lost_and_comes_back_changes_nothing(tmp_path: Path, count: int) -> None:
+    """Each process has a network of its own; the last one is killed, and rejoins."""
+    tiny_recipe(tmp_path)
+    lanes = f"batch.lanes={count}"
+    train_command = ["-m", "bothends", "train", str(tmp_path / "tiny.yaml"), *LONG, lanes]
+    train_command.append(f"data.prepared={tiny_corpus()}")
+    torchrun = [sys.executable, "-m", "torch.distributed.run"]
+
+    def start(host: Host) -> subprocess.Popen[bytes]:
+        meeting = f"--rdzv-endpoint={first.address}:29400"
+        settings = f"is_host={int(host is first)},keep_alive_interval=1"
+        words = [f"--nnodes={count}", "--nproc-per-node=1", "--max-restarts=3", meeting]
+        words += ["--rdzv-backend=c10d", "--rdzv-id=test", f"--rdzv-conf={settings}"]
+        words += [f"--local-addr={host.address}"]
+        command = [*torchrun, *words, *train_command, f"run={tmp_path / 'run'}"]
+        # Otherwise those that stayed keep the store of the round before, and nobody tells the
+        # one that comes back where the new one is (PyTorch up to 2.13).
+        own_store = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+        return host.start(command, tmp_path / f"{host.name}.log", **own_store)
+
+    try:
+        with hosts(count) as (first, *others):
+            agents = [start(host) for host in (first, *others)]
+            wait_for(lambda: (tmp_path / "run/checkpoints/update-00000010").exists())
+            others[-1].kill()
+            agents[-1].wait()
+            agents[-1] = start(others[-1])
+            for agent, host in zip(agents, (first, *others), strict=True):
+                assert agent.wait(300) == 0, (tmp_path / f"{host.name}.log").read_text()[-3000:]
+            said = [(tmp_path / f"{host.name}.log").read_text() for host in (first, *others)]
+    except OSError as error:
+        pytest.skip(f"no network namespaces here: {error}")
+    assert "another process of this training was lost" in said[0]
+    # The first process alone speaks of the training, wherever it is now.
+    assert "resuming" in "".join(said)
+    assert sum("done after update 60" in text for text in said) == 1
+    planned = [*torchrun, "--standalone", f"--nproc-per-node={count}", *train_command]
+    subprocess.run([*planned, f"run={tmp_path / 'planned'}"], check=True, timeout=600)
+    assert weights(tmp_path / "run") == weights(tmp_path / "planned")
+    logs = [records(tmp_path / name) for name in ("run", "planned")]
+    assert [r["loss"] for r in logs[0]] == [r["loss"] for r in logs[1]]
+
+
+def test_lanes_fewer_than_processes_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Processes, "join", lambda _: Processes(0, 4, torch.device("cpu")))
+    with pytest.raises(BothendsError, match=r"batch\.lanes=2 is fewer than the 4 processes"):
+        train(tiny_recipe(tmp_path, "batch.lanes=2"))
+
+
+def test_a_lost_process_is_told_in_one_line() -> None:
+    lost = r"was lost \(gloo: Connection closed by peer\)"
+    with pytest.raises(BothendsError, match=lost), telling_of_the_lost():
+        raise RuntimeError("gloo: Connection closed by peer\nat line 1")
+    with pytest.raises(RuntimeError, match="shape"), telling_of_the_lost():
+        raise RuntimeError("a shape does not fit")
 
 
 def test_what_processes_exchange(tmp_path: Path) -> None:

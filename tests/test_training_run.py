@@ -223,7 +223,7 @@ def test_another_corpus_under_the_same_name_is_refused(tmp_path: Path) -> None:
     train(recipe)
     shutil.rmtree(corpus)
     shutil.copytree(tiny_corpus(seed=5), corpus)
-    with pytest.raises(BothendsError, match=f"run: began with what {corpus} held before"):
+    with pytest.raises(BothendsError, match=f"run: was begun with an earlier version of {corpus}"):
         train(recipe)
 
 

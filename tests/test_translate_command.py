@@ -372,7 +372,7 @@ class TestOutputFiles:
         assert (tmp_path / "file").read_text().count("\n") == 1
         outcome = translate(tmp_path / "loop", "--output", tmp_path / "other")
         assert outcome.status == 1
-        assert outcome.errors.startswith(f"bothends: error: {tmp_path / 'loop'}: cannot be read")
+        assert outcome.errors == f"bothends: error: {tmp_path / 'loop'}: no such file\n"
 
     def test_whole_or_not_at_all(self, translate: Command, tmp_path: Path) -> None:
         path, output = tmp_path / "text", tmp_path / "output"
@@ -469,7 +469,7 @@ class TestErrors:
         endless.wait()
         assert (done.returncode, done.stderr) == (
             1,
-            "bothends: error: <stdin>, line 1: longer than 1,048,576 bytes, which is no line of "
+            "bothends: error: <stdin>, line 1: longer than 1,048,576 bytes, hardly a line of "
             "text; break it into lines\n",
         )
 
@@ -632,3 +632,48 @@ def test_the_name_of_a_file_chooses_its_format(
     assert capsysbinary.readouterr().out != by_name
     assert run(["translate", str(page), str(notes)]) == 2
     assert b"several formats (markdown, srt)" in capsysbinary.readouterr().err
+
+
+def test_a_glossary_is_honoured_or_reported(translate: Command, tmp_path: Path) -> None:
+    lines = sentences(6)
+    first, second = lines[0].split()[0], "nowhere"
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text(f"# terms\n{first}\t{first}\n{second}\tzzzz\n", encoding="utf-8")
+    text = "\n".join([*lines, ""]).encode()
+    plain = translate("--format", "lines", text=text)
+    outcome = translate("--format", "lines", "--glossary", glossary, text=text)
+    assert outcome.status == 0
+    assert len(outcome.lines) == len(plain.lines) == len(lines)
+    assert "not honoured" not in outcome.errors or first in outcome.errors
+    missing = translate("--glossary", glossary, text=f"{second}\n".encode())
+    if "zzzz" not in missing.output:  # no model has to know how to copy a placeholder
+        assert "the glossary was not honoured at 1 of 1 places: nowhere (1)" in missing.errors
+    document = tmp_path / "a.md"
+    document.write_text(f"# {lines[0]}\n\n`{second}`\n", encoding="utf-8")
+    outcome = translate("--glossary", glossary, document)
+    assert outcome.output.startswith("# ")
+    assert f"`{second}`" in outcome.output
+
+
+def test_a_glossary_is_for_text(translate: Command, tmp_path: Path) -> None:
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("a b\n", encoding="utf-8")
+    assert "line 1: expected source<TAB>target" in translate("--glossary", glossary).errors
+    glossary.write_text("a\tb\n", encoding="utf-8")
+    for option in ("--json", "--scores"):
+        outcome = translate("--glossary", glossary, option)
+        assert outcome.status == 2
+        assert "--glossary: is written as text" in outcome.errors
+    assert translate("--glossary", glossary, "--workers", "2").status == 2
+    assert "no such file" in translate("--glossary", tmp_path / "none").errors
+
+
+def test_documents_tell_how_far_they_are(
+    translate: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bothends.progress.INTERVAL", 0.0)
+    document = tmp_path / "a.txt"
+    document.write_text("\n\n".join(sentences(5)), encoding="utf-8")
+    output = tmp_path / "b.txt"
+    outcome = translate("--progress", "--output", output, document)
+    assert re.search(r"translate: 5 sentences, .* a second", outcome.errors)

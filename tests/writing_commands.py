@@ -228,6 +228,10 @@ COMMANDS: dict[str, Command] = {
         "convert model --to ctranslate2 --output new/model", _left_to_right
     ),
     "chain": Command("chain c.yaml", _chain, patch=_stages_in_this_process, slow=True),
+    "shortlist": Command(
+        "shortlist --model model --source text --target text --held-out 2 --beam 1 --json new.json",
+        _model,
+    ),
     "verify --record": Command("verify --record model", _model_without_digests),
     "serve --new-key": Command(
         "serve --api-keys keys --new-key ann", lambda _: None, volatile=frozenset({"keys"})
@@ -238,7 +242,19 @@ COMMANDS: dict[str, Command] = {
 READING: dict[str, Command] = {
     "demo": Command("demo --rounds 1", lambda _: None),
     "plan": Command("plan --lines 1000 --rate 10", lambda _: None),
+    "push": Command("push model someone/model --license mit --dry-run", _model),
     "score": Command("score --model model --source text --target text", _model),
+}
+
+#: Options that write, but have no row, and why.
+WITHOUT_ROW = {
+    # A picture is of the shards of one run: a job that goes on draws fewer, and one of which only
+    # the merge is left draws none. So the same command does not give the same files after a fault.
+    "distill --picture",
+    "translate --picture",
+    "summarize --picture",
+    # Written only after a measurement, which starts processes and takes a minute.
+    "plan --json",
 }
 
 

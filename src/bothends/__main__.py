@@ -1,4 +1,4 @@
-"""The console script, and `python -m bothends`: quiet if it is interrupted, from the beginning.
+"""The console script, and `python -m bothends`: an interrupt ends it quietly from the start.
 
 Nothing is imported before an interrupt is taken care of: the packages behind the command line take
 a good part of a second to load, in which Ctrl-C would end in a traceback of whatever they were at.
@@ -24,12 +24,19 @@ def main() -> None:
         # Not an exception: a package that is half imported might catch it and call it its own.
         signal.signal(signal.SIGINT, _leave)
     try:
-        from bothends.cli import run
+        # A program needs none of pydantic's plugins, and looking for them takes a while.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+        from bothends.quick import plain_translation
 
+        if translation := plain_translation(sys.argv[1:]):
+            import bothends.translate_files  # noqa: F401  (all that takes its time)
+            from bothends.console import run_command
+        else:
+            from bothends.cli import run
         if interruptible:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        status = run()
-    except KeyboardInterrupt:  # between the lines, before and after what `run` takes care of
+        status = run_command(translation, sys.argv[1:]) if translation else run()
+    except KeyboardInterrupt:  # between the lines, before and after what the command takes care of
         status = INTERRUPTED
     finally:
         if interruptible:  # Python's own end waits for threads, and would complain

@@ -11,29 +11,39 @@ are removed.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from bothends.digests import FileRecord, RecordingWriter
-from bothends.distillation.corpus_directory import provenance_of
-from bothends.distillation.job import SHARD_LINES, Job, describe_job, encode_lines, read_shards
-from bothends.distillation.shard_file import Record, read_header, read_shard, shard_path
+from pydantic import Field
+
+from bothends.digests import FileRecord
+from bothends.distillation.corpus_directory import CRASHED, provenance_of
+from bothends.distillation.job import SHARD_LINES, Job, describe_job, encode_lines
+from bothends.distillation.shard_directory import Account, ShardDirectory
 from bothends.distillation.shard_run import OnCrash, ShardRun, Share
 from bothends.distillation.teachers import Teacher
 from bothends.errors import BothendsError, UsageError
-from bothends.files import atomic_file, real_path, write_atomically
+from bothends.files import real_path
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import ATTEMPTS, Pool, ProcessPool
-from bothends.progress import progress
-from bothends.records import LARGEST_JSON, Strict, parse_versioned, read_bounded
+from bothends.records import Strict, parse_versioned
+from bothends.storage import (
+    Output,
+    Place,
+    Remote,
+    names_in,
+    read_record,
+    relative_name,
+    remove_tree,
+    several_outputs,
+    size_of,
+    write_whole,
+)
 
-FORMAT_VERSION = 1
+#: 2 has kinds of processors, and lines that crashed.
+FORMAT_VERSION = 2
 MANIFEST, SHARDS = "manifest.json", "shards"
 
 
@@ -47,6 +57,10 @@ class BulkManifest(Strict):
     #: translations that reached the length limit, and lines that were cut
     unfinished: int
     truncated: int
+    #: which shards were made by which kind of processor
+    kinds: dict[str, str] = Field(default_factory=dict)
+    #: `FILE:LINE` of lines that crash whoever translates them
+    crashed: tuple[str, ...] = ()
     provenance: dict[str, Any]
 
 
@@ -56,39 +70,43 @@ class BulkTranslation:
 
     #: whoever translates
     teacher: Teacher
-    inputs: tuple[Path, ...]
-    output: Path
+    inputs: tuple[Place, ...]
+    output: Place
     pool: Pool = field(default_factory=lambda: ProcessPool(1, ATTEMPTS))
     #: translate this part only, and leave merging to another call
     share: Share | None = None
     shard_lines: int = SHARD_LINES
     on_crash: OnCrash = "error"
+    #: insist that one kind of processor makes all shards
+    same_kind: bool = False
+    #: where a picture of the shards over time goes
+    picture: Place | None = None
 
     @property
     def is_directory(self) -> bool:
         return len(self.inputs) > 1 or self.output.is_dir()
 
     @property
-    def directory(self) -> Path:
+    def directory(self) -> Place:
         """Where manifest and shards are."""
         if self.is_directory:
             return self.output
         return self.output.with_name(f"{self.output.name}.job")
 
-    def outputs(self) -> list[Path]:
+    def outputs(self) -> list[Place]:
         """The output of each input."""
         if not self.is_directory:
             return [self.output]
         names = [path.name.removesuffix(".gz") for path in self.inputs]
         for path, name in zip(self.inputs, names, strict=True):
-            if names.count(name) > 1 or name in (MANIFEST, SHARDS):
+            if names.count(name) > 1 or name in (MANIFEST, SHARDS, CRASHED):
                 raise UsageError(
                     f"{path}: its translation would be {self.output / name}, which is taken; "
                     "translate it to another --output"
                 )
         outputs = [self.output / name for name in names]
         for path, output in zip(self.inputs, outputs, strict=True):
-            if real_path(output) == real_path(path):
+            if _resolved(output) == _resolved(path):
                 raise UsageError(f"{path}: would be overwritten; name another --output")
         return outputs
 
@@ -102,16 +120,16 @@ def translate_in_bulk(options: BulkTranslation) -> BulkManifest | None:
         raise UsageError("no input: name the files to translate")
     outputs = options.outputs()
     job = describe_job(options.teacher, options.inputs, options.shard_lines)
-    directory, shards = options.directory, options.directory / SHARDS
+    directory, shards = options.directory, ShardDirectory(options.directory / SHARDS)
     manifest = _read_manifest(directory, job)
     if manifest is not None:
-        shutil.rmtree(shards, ignore_errors=True)
+        remove_tree(shards.place)
         _say(f"{options.output}: complete, nothing to do")
         return manifest
-    _open(options, job)
+    _open(options, job, shards)
     # Machines that share the work may share the directory.
     busy = f"{options.output}: another process is at work there"
-    with lock_directory(shards, busy, shared=options.share is not None):
+    with lock_directory(shards.place, busy, shared=options.share is not None):
         run = ShardRun(
             options.teacher,
             job,
@@ -119,43 +137,20 @@ def translate_in_bulk(options: BulkTranslation) -> BulkManifest | None:
             shards,
             options.share or Share(),
             options.on_crash,
+            options.same_kind,
+            options.picture,
         )
         _translate(options, run)
-        missing = sum(not shard_path(shards, number).is_file() for number in range(job.shards))
         if options.share is not None:
+            missing = len(shards.missing(job))
             _say(
                 f"{options.output}: {job.shards - missing:,} of {job.shards:,} shards are there"
                 + ("" if missing else "; the same command without --shard merges them")
             )
             return None
-        manifest = _merge(options, job, outputs)
-        shutil.rmtree(shards, ignore_errors=True)
+        manifest = _merge(options, job, shards, outputs)
+    remove_tree(shards.place)
     return manifest
-
-
-@dataclass(frozen=True)
-class MeasuredRate:
-    """How fast one worker is on this machine."""
-
-    #: lines a second
-    rate: float
-    #: seconds until it begins
-    start: float
-    lines: int
-
-
-def measure_rate(teacher: Teacher, source: Path, sample: int) -> MeasuredRate:
-    """Translate the first lines of a text, after a few that are not timed."""
-    lines = next(read_shards([source], sample), [])
-    if not lines:
-        raise BothendsError(f"{source}: no lines to translate")
-    begun = time.perf_counter()
-    with teacher.start() as translate:
-        translate(lines[:3])
-        ready = time.perf_counter()
-        translate(lines)
-        ended = time.perf_counter()
-    return MeasuredRate(len(lines) / (ended - ready), ready - begun, len(lines))
 
 
 def _translate(options: BulkTranslation, run: ShardRun) -> None:
@@ -169,31 +164,26 @@ def _translate(options: BulkTranslation, run: ShardRun) -> None:
     run.run(options.pool, "translate")
 
 
-def _open(options: BulkTranslation, job: Job) -> None:
+def _open(options: BulkTranslation, job: Job, shards: ShardDirectory) -> None:
     """Make the directory, or check that whatever is in it belongs to `job`."""
-    directory, shards = options.directory, options.directory / SHARDS
-    if not shards.is_dir() and directory.exists() and any(directory.iterdir()):
+    directory = options.directory
+    if not shards.exists() and names_in(directory):
         raise BothendsError(
             f"{directory}: exists and is not a translation of this; name another --output"
         )
-    if not options.is_directory and options.output.exists() and not shards.is_dir():
+    if not options.is_directory and options.output.exists() and not shards.exists():
         raise BothendsError(f"{options.output}: exists; remove it, or name another --output")
-    for path in sorted(shards.glob("*.jsonl")):
-        read_header(path, job)
-    try:
-        shards.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BothendsError(f"{directory}: cannot be made ({error.strerror})") from None
+    shards.open(job)
 
 
-def _read_manifest(directory: Path, job: Job) -> BulkManifest | None:
+def _read_manifest(directory: Place, job: Job) -> BulkManifest | None:
     """The manifest if the job is complete, or None; an error if it is of another one."""
     path = directory / MANIFEST
     if not path.is_file():
         return None
     try:
         manifest = BulkManifest.model_validate(
-            parse_versioned(read_bounded(path, LARGEST_JSON), path, FORMAT_VERSION)
+            parse_versioned(read_record(path), path, FORMAT_VERSION)
         )
     except ValueError:  # pydantic's errors are such, too
         raise BothendsError(
@@ -206,47 +196,56 @@ def _read_manifest(directory: Path, job: Job) -> BulkManifest | None:
         )
     for name, record in manifest.files.items():
         file = directory / name
-        if not file.is_file() or file.stat().st_size != record.bytes:
+        if size_of(file) != record.bytes:
             raise BothendsError(
                 f"{file}: is not as it was written; remove {directory} to have it made again"
             )
     return manifest
 
 
-def _merge(options: BulkTranslation, job: Job, outputs: Sequence[Path]) -> BulkManifest:
+def _merge(
+    options: BulkTranslation, job: Job, shards: ShardDirectory, outputs: Sequence[Place]
+) -> BulkManifest:
     """Write outputs and manifest out of the shards, in memory that does not grow with them."""
     unfinished = truncated = 0
     files: dict[str, FileRecord] = {}
-    records = _records(options, job)
-    for output, source in zip(outputs, job.sources, strict=True):
-        with atomic_file(output) as stream:
-            file = RecordingWriter(stream)
+    account = Account(job, options.inputs)
+    records = (
+        record for _, shard in shards.read(job, options.inputs, account) for record in shard.records
+    )
+    with several_outputs() as written:
+        for output, source in zip(outputs, job.sources, strict=True):
+            file = Output(output)
+            written.append(file)
             for _ in range(source.lines):
                 record = next(records)
                 file.write(encode_lines([record.text]))
                 unfinished += not record.finished
                 truncated += record.truncated
-        files[os.path.relpath(output, options.directory)] = file.record()
+            files[relative_name(output, options.directory)] = file.close()
+        next(records, None)  # the last shard is accounted for, and progress ends
+        if options.same_kind:
+            account.check_same_kind(options.output)
+        if options.on_crash == "aside" and account.crashed:
+            written.append(Output(options.directory / CRASHED))
+            written[-1].write(account.crashed_file())
+            files[CRASHED] = written[-1].close()
     manifest = BulkManifest(
         job=job,
         files=files,
         unfinished=unfinished,
         truncated=truncated,
+        kinds=account.kinds,
+        crashed=tuple(map(str, account.crashed)),
         provenance=provenance_of(options.teacher, options.inputs),
     )
     content = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
-    write_atomically(options.directory / MANIFEST, content.encode())
+    write_whole(options.directory / MANIFEST, content.encode())
     return manifest
 
 
-def _records(options: BulkTranslation, job: Job) -> Iterator[Record]:
-    with progress("merge", "lines", job.lines) as advance:
-        for number, lines in enumerate(read_shards(options.inputs, job.shard_lines)):
-            path = shard_path(options.directory / SHARDS, number)
-            if not path.is_file():
-                raise BothendsError(f"{path}: is missing; the same command makes it")
-            yield from read_shard(path, job, lines)
-            advance(len(lines))
+def _resolved(place: Place) -> str:
+    return str(place if isinstance(place, Remote) else real_path(place))
 
 
 def _say(text: str) -> None:

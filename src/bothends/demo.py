@@ -1,6 +1,6 @@
 """A tour of the bundled models: English to German, on the runtime alone.
 
-Translates everyday sentences, shows how one of them closes from both ends, and measures what that
+Translates everyday sentences, shows how one is written from both ends, and measures what that
 saves against the model that writes left to right, in one run and in turns.
 """
 

@@ -1,4 +1,4 @@
-"""Digests of the files of a model: is this what was written?
+"""Digests of a model's files: they show whether a file is as it was written.
 
 `digests.json` in a model directory has the size and the SHA-256 of every file that the model is
 made of. A foreign vocabulary of the same size, a bit that the disk lost, one file of another
@@ -25,14 +25,7 @@ from pydantic import Field, ValidationError
 
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
-from bothends.records import (
-    LARGEST_JSON,
-    Strict,
-    first_problem,
-    parse_json,
-    parse_versioned,
-    read_bounded,
-)
+from bothends.records import Strict, first_problem, parse_json, parse_versioned, read_bounded
 
 FORMAT_VERSION = 1
 DIGESTS = "digests.json"
@@ -88,7 +81,7 @@ class RecordingWriter:
 
 
 class Digests(Strict):
-    """What `digests.json` says."""
+    """The content of `digests.json`."""
 
     format_version: int = FORMAT_VERSION
     files: dict[FileName, FileRecord]
@@ -98,7 +91,7 @@ def read_digests(directory: Path) -> Digests | None:
     """The digests of a directory, or None if it has none."""
     path = Path(directory) / DIGESTS
     try:
-        content = read_bounded(path, LARGEST_JSON)
+        content = read_bounded(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -130,7 +123,7 @@ def record_digests(directory: Path, names: Iterable[str], written: Iterable[str]
 
 
 def check_content(path: Path, content: bytes) -> None:
-    """Refuse what was read from `path` if it is not what was written there."""
+    """Refuse content read from `path` that is not what was written there."""
     record = _record_of(path)
     if record is not None and record != record_of(content):
         raise _changed(path)
@@ -139,7 +132,7 @@ def check_content(path: Path, content: bytes) -> None:
 def check_file(path: Path) -> None:
     """Refuse a file that is not what was written there; a large one is hashed only once."""
     record = _record_of(path)
-    if record is None or not path.is_file():  # what is missing is said by whoever reads it
+    if record is None or not path.is_file():  # whoever reads the file reports that it is missing
         return
     try:
         if path.stat().st_size != record.bytes:
@@ -203,7 +196,7 @@ def _remembered(path: Path, record: FileRecord) -> FileRecord:
 
 def _recall(memory: Path) -> dict[str, object]:
     try:
-        known = parse_json(read_bounded(memory, LARGEST_JSON))
+        known = parse_json(read_bounded(memory))
     except (OSError, ValueError, BothendsError):
         return {}
     return known if isinstance(known, dict) else {}

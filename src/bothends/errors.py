@@ -1,7 +1,7 @@
 """Errors that a user can act on.
 
 Each carries one line: what was expected, what came, what to do. The command line prints that line
-and exits with `exit_status`; anything that is not one of these is a defect of ours.
+and exits with `exit_status`; any other exception is a bug.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def warn(message: str) -> None:
-    """A line on stderr about something that a user should know and that stops nothing."""
+    """Print a warning on stderr."""
     print(f"bothends: warning: {message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Files and directories that nobody sees half of, and locks that last as long as their process.
+"""Files and directories that appear complete or not at all, and locks of a process.
 
 A file is written under a hidden name beside its own and renamed when it is safe on the disk; a
 directory likewise. So whenever the process, or the machine, was stopped, what has its name is
@@ -26,7 +26,7 @@ _ABANDONED = 60
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that a reader sees whole or not at all, even if the machine stops."""
+    """Write a file completely or not at all, even if the machine stops."""
     try:
         with atomic_file(path) as file:
             file.write(content)
@@ -53,14 +53,14 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
         with atomic_file(real_path(path) if path.is_symlink() else path) as file:
             yield file
         return
-    with _errors_of(path):
+    with errors_of(path):
         device = path.open("wb")
     try:
         yield device
     except BaseException:
         device.raw.close()
         raise
-    with _errors_of(path):
+    with errors_of(path):
         device.close()
 
 
@@ -104,7 +104,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     # Never a name that somebody else could have foreseen, nor a file or link that is there already.
     partial = path.with_name(f"{_hidden(path)}.{secrets.token_hex(8)}.partial")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    with _errors_of(path):
+    with errors_of(path):
         descriptor = os.open(partial, flags, 0o666)
     try:
         with open(descriptor, "wb") as file:
@@ -115,10 +115,10 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             except BaseException:
                 file.raw.close()  # or its buffer would be written, and fail in place of the error
                 raise
-            with _errors_of(path):
+            with errors_of(path):
                 file.flush()
                 os.fsync(file.fileno())
-        with _errors_of(path):
+        with errors_of(path):
             os.replace(partial, path)
             sync_directory(path.parent)
     except BaseException:
@@ -127,7 +127,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _errors_of(path: Path) -> Iterator[None]:
+def errors_of(path: Path) -> Iterator[None]:
     """Have errors name the file that the user knows."""
     try:
         yield
@@ -215,7 +215,7 @@ def _hidden(path: Path) -> str:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove what processes that were killed left of earlier attempts to write `path`."""
+    """Remove leftovers of killed processes that were writing `path`."""
     with suppress(OSError):
         for leftover in path.parent.glob(f"{_escaped(_hidden(path))}.{'[0-9a-f]' * 16}.partial"):
             if leftover.is_symlink() or time.time() - leftover.stat().st_mtime < _ABANDONED:
@@ -240,7 +240,7 @@ def _locked_directory(directory: Path, otherwise: str) -> Iterator[None]:
         directory.mkdir(exist_ok=True)
         try:
             handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except FileNotFoundError:  # whoever had it has just renamed or removed it
+        except FileNotFoundError:  # another process has just renamed or removed it
             continue
         try:
             if not _lock(handle):

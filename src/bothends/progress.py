@@ -23,17 +23,24 @@ Advance = Callable[[int], None]
 
 
 @contextmanager
-def progress(job: str, unit: str, total: int | None = None) -> Iterator[Advance]:
-    """Give a function that is to be called with the number of units just done."""
+def progress(
+    job: str, unit: str, total: int | None = None, detail: Callable[[], str] | None = None
+) -> Iterator[Advance]:
+    """Give a function that is to be called with the number of units just done.
+
+    `detail` may have more to say, such as the rates of nodes.
+    """
     if sys.stderr.isatty():
-        with _bar(job, unit, total) as advance:
+        with _bar(job, unit, total, detail) as advance:
             yield advance
     else:
-        yield _lines(job, unit, total)
+        yield _lines(job, unit, total, detail)
 
 
 @contextmanager
-def _bar(job: str, unit: str, total: int | None) -> Iterator[Advance]:
+def _bar(
+    job: str, unit: str, total: int | None, detail: Callable[[], str] | None
+) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -53,6 +60,10 @@ def _bar(job: str, unit: str, total: int | None) -> Iterator[Advance]:
             elapsed = task.elapsed
             return Text(_speed(task.completed / elapsed) if elapsed and task.completed else "")
 
+    class DetailColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(detail() if detail else "")
+
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -61,6 +72,7 @@ def _bar(job: str, unit: str, total: int | None) -> Iterator[Advance]:
         SpeedColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        DetailColumn(),
         console=Console(file=sys.stderr),
         transient=True,
     ) as bar:
@@ -68,7 +80,7 @@ def _bar(job: str, unit: str, total: int | None) -> Iterator[Advance]:
         yield lambda units: bar.advance(task, units)
 
 
-def _lines(job: str, unit: str, total: int | None) -> Advance:
+def _lines(job: str, unit: str, total: int | None, detail: Callable[[], str] | None) -> Advance:
     started = printed = time.monotonic()
     done = 0
     lock = Lock()  # several workers may be done at once
@@ -84,7 +96,8 @@ def _lines(job: str, unit: str, total: int | None) -> Advance:
             share = f" of {total:,} ({done / total:.0%})" if total else ""
             speed = done / (now - started)
             left = f", {_time((total - done) / speed)} left" if total and speed else ""
-            print(f"{job}: {done:,}{share} {unit}, {_speed(speed)}{left}", file=sys.stderr)
+            more = f"; {text}" if detail and (text := detail()) else ""
+            print(f"{job}: {done:,}{share} {unit}, {_speed(speed)}{left}{more}", file=sys.stderr)
 
     return advance
 

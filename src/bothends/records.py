@@ -1,7 +1,8 @@
-"""Values that come from files: strict, versioned, and with one line for what is wrong.
+"""Values read from files: strict, versioned, with errors of one line.
 
-JSON and YAML are read here and nowhere else, since both can be written to bring a reader down: a
-hundred thousand brackets, an alias to itself, ten lines of aliases that stand for a billion values.
+JSON is read here, YAML in `yaml_records`, and neither anywhere else, since both can be written to
+bring a reader down: a hundred thousand brackets, an alias to itself, ten lines of aliases that
+stand for a billion values.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bothends.errors import BothendsError
@@ -19,11 +19,6 @@ from bothends.errors import BothendsError
 DEEPEST = 50
 #: Bytes of a JSON file: the manifest of half a million shards.
 LARGEST_JSON = 64 << 20
-#: Bytes of a YAML file, which people write by hand, and values in it, aliases resolved.
-LARGEST_YAML = 1 << 20
-MOST_VALUES = 100_000
-#: Keys that YAML's `<<` may bring into one mapping, and mappings that it may merge.
-_MOST_MERGED_KEYS, _MOST_MERGED = 1000, 100
 #: Bits of a whole number. Python cannot even print one of some ten thousand.
 _LONGEST_NUMBER = 128
 
@@ -34,24 +29,24 @@ class Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def read_bounded(path: Path, most: int) -> bytes:
-    """The content of a file that has no business to be larger than `most` bytes."""
+def read_bounded(path: Path, most: int = LARGEST_JSON) -> bytes:
+    """The content of a file; an error if it is larger than `most` bytes."""
     with open(path, "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise BothendsError(f"{path}: more than {most:,} bytes, which cannot be right")
+        raise BothendsError(f"{path}: more than {most:,} bytes; expected a small text file")
     return content
 
 
 def parse_json(text: bytes, *, nul: bool = False) -> Any:
-    """The value of a JSON text, or a ValueError; `nul` if its texts may have a NUL in them."""
+    """The value of a JSON text, or a ValueError."""
     try:
         value = json.loads(text)
     except RecursionError:
         raise ValueError(f"brackets more than {DEEPEST} levels deep") from None
     except UnicodeDecodeError as error:  # which carries all of the text
         raise ValueError(f"byte {error.start} is not {error.encoding}") from None
-    _check(value, most_values=len(text), nul=nul)
+    check_value(value, most_values=len(text), nul=nul)
     return value
 
 
@@ -60,21 +55,7 @@ def read_foreign_json(path: Path) -> Any:
     return parse_json(read_bounded(path, LARGEST_JSON), nul=True)
 
 
-def parse_yaml(text: str) -> Any:
-    """The value of a YAML text, or a ValueError or YAMLError."""
-    try:
-        value = yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError):
-        raise
-    except RecursionError:
-        raise ValueError(f"more than {DEEPEST} levels deep") from None
-    except Exception as error:  # such as an IndexError for `!!int ""`: PyYAML's tags are careless
-        raise ValueError(f"a tag and its value do not fit ({error!r})") from None
-    _check(value, MOST_VALUES)
-    return value
-
-
-def parse_versioned(text: bytes, path: Path, newest: int) -> dict[str, Any]:
+def parse_versioned(text: bytes, path: object, newest: int) -> dict[str, Any]:
     """The JSON object of a file that names the version of its format; a ValueError if it is none.
 
     A version after `newest` is an error of its own: nothing is wrong with the file.
@@ -104,57 +85,7 @@ def first_problem(error: ValidationError) -> str:
     return f"{where}: {message}" if where else message
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses what is nested too deeply, and a key that is there twice.
-
-    Of the latter YAML would take the last without a word.
-    """
-
-    _depth = 0
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise yaml.composer.ComposerError(
-                problem=f"more than {DEEPEST} levels deep",
-                problem_mark=self.peek_event().start_mark,  # type: ignore[no-untyped-call]
-            )
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        return node
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        for key, value in node.value:
-            if (
-                key.tag == "tag:yaml.org,2002:merge"
-                and isinstance(value, yaml.SequenceNode)
-                and len(value.value) > _MOST_MERGED
-            ):
-                raise _too_much(value)
-        super().flatten_mapping(node)
-        if len(node.value) > _MOST_MERGED_KEYS:
-            raise _too_much(node)
-
-    def compose_mapping_node(self, anchor: Any) -> Any:
-        node = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise yaml.composer.ComposerError(
-                        problem=f"{key.value} is there twice", problem_mark=key.start_mark
-                    )
-                seen.add(key.value)
-        return node
-
-
-def _too_much(node: yaml.Node) -> yaml.YAMLError:
-    return yaml.constructor.ConstructorError(
-        problem="merges more than can be meant", problem_mark=node.start_mark
-    )
-
-
-def _check(value: Any, most_values: int, nul: bool = False) -> None:
+def check_value(value: Any, most_values: int, nul: bool = False) -> None:
     """A ValueError for a value that whoever works with it, or prints it, might stumble over."""
     # Not recursive, so that nothing is too deep for it; what refers to itself has no end of levels.
     waiting, count = [(value, 0)], 0

@@ -1,9 +1,9 @@
-"""How a stream of items keeps several workers busy and still comes out in order, in flat memory.
+"""A stream of items on several workers: results in order, in constant memory.
 
 Items are read in windows. A window's items become tasks, tasks of similar size are batched, batches
 run on worker threads, and results are handed over in the order of the input. Two windows are under
 way at any time: one whose results are being handed over, and one that keeps the workers busy
-meanwhile. Nothing here knows what an item is: `Workers.stream` is given a `Job`, which does.
+meanwhile. Nothing here knows what an item is: `Workers.stream` is given a `StreamJob`, which does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WINDOWS_AHEAD = 2
 
 
 @dataclass(frozen=True)
-class Work(Generic[Task]):
+class WindowTasks(Generic[Task]):
     """What there is to do for a window of items."""
 
     tasks: Sequence[Task]
@@ -44,10 +44,10 @@ class Work(Generic[Task]):
     tasks_of_item: Sequence[Sequence[int]]
 
 
-class Job(Protocol[Item_contra, Task, Result]):
+class StreamJob(Protocol[Item_contra, Task, Result]):
     """How items become results: what `Workers` are given to do."""
 
-    def prepare(self, window: Sequence[Item_contra]) -> Work[Task]:
+    def prepare(self, window: Sequence[Item_contra]) -> WindowTasks[Task]:
         """The tasks of a window."""
         ...
 
@@ -61,7 +61,7 @@ class Job(Protocol[Item_contra, Task, Result]):
 
 
 @dataclass(frozen=True)
-class Place(Generic[Result]):
+class PendingResult(Generic[Result]):
     """Where a task's result will be found: in which batch, and where in it."""
 
     batch: Future[list[Result]]
@@ -77,10 +77,10 @@ class Place(Generic[Result]):
 
 
 @dataclass(frozen=True)
-class JoinedPlaces(Generic[Result]):
+class JoinedResults(Generic[Result]):
     """Where the results of all tasks of an item will be found."""
 
-    places: Sequence[Place[Result]]
+    places: Sequence[PendingResult[Result]]
     join: Callable[[Sequence[Result]], Result]
 
     def result(self) -> Result:
@@ -91,7 +91,7 @@ class JoinedPlaces(Generic[Result]):
             place.cancel()
 
 
-AnyPlace = Place[Result] | JoinedPlaces[Result]
+AnyPending = PendingResult[Result] | JoinedResults[Result]
 
 
 def split_into_windows(
@@ -159,19 +159,19 @@ def submit_in_batches(
     lengths: Sequence[int],
     tokens: int,
     run: Callable[[list[int]], list[Result]],
-) -> list[Place[Result]]:
+) -> list[PendingResult[Result]]:
     """Have the workers of `pool` call `run` with the indices of each batch of a window."""
-    places: dict[int, Place[Result]] = {}
+    places: dict[int, PendingResult[Result]] = {}
     for batch in split_into_batches(lengths, tokens, workers):
         future = pool.submit(run, batch)
         for position, index in enumerate(batch):
-            places[index] = Place(future, position)
+            places[index] = PendingResult(future, position)
     return [places[index] for index in range(len(lengths))]
 
 
 def in_order(
     windows: Iterable[Sequence[Item]],
-    submit: Callable[[Sequence[Item]], Sequence[AnyPlace[Result]]],
+    submit: Callable[[Sequence[Item]], Sequence[AnyPending[Result]]],
     ahead: int = WINDOWS_AHEAD,
 ) -> Generator[Result, None, None]:
     """Hand every window to `submit`, and yield the results in the order of the lines.
@@ -182,7 +182,7 @@ def in_order(
     (closes the iterator) leaves no work behind but the batches that are running.
     """
     source = iter(windows)
-    under_way: deque[Sequence[AnyPlace[Result]]] = deque()
+    under_way: deque[Sequence[AnyPending[Result]]] = deque()
     failure: BaseException | None = None
     reading = True
     try:
@@ -225,7 +225,7 @@ class Workers:
     def stream(
         self,
         windows: Iterable[Sequence[Item]],
-        job: Job[Item, Task, Result],
+        job: StreamJob[Item, Task, Result],
         batch_size: int,
         advance: Callable[[int], None] | None = None,
     ) -> Generator[Result, None, None]:
@@ -238,8 +238,8 @@ class Workers:
         submit = partial(self._submit_window, job, batch_size, advance or _ignore)
         return in_order(windows, submit)
 
-    def submit(self, job: Job[Item, Task, Result], item: Item) -> Future[Result]:
-        """The result of one item, sometime: preparing it is left to a worker as well."""
+    def submit(self, job: StreamJob[Item, Task, Result], item: Item) -> Future[Result]:
+        """A future of one item's result; a worker prepares it, too."""
         self._check_open()
 
         def run() -> Result:
@@ -256,11 +256,11 @@ class Workers:
 
     def _submit_window(
         self,
-        job: Job[Item, Task, Result],
+        job: StreamJob[Item, Task, Result],
         batch_size: int,
         advance: Callable[[int], None],
         window: Sequence[Item],
-    ) -> Sequence[JoinedPlaces[Result]]:
+    ) -> Sequence[JoinedResults[Result]]:
         self._check_open()
         work = job.prepare(window)
         # An item counts as answered with its first task, or at once if it has none.
@@ -274,7 +274,7 @@ class Workers:
 
         places = submit_in_batches(self._pool, self.threads, work.sizes, batch_size, run)
         return [
-            JoinedPlaces([places[number] for number in numbers], job.join)
+            JoinedResults([places[number] for number in numbers], job.join)
             for numbers in work.tasks_of_item
         ]
 

@@ -1,4 +1,4 @@
-"""Tables for people: drawn on a terminal, aligned text elsewhere."""
+"""Tables for the terminal (drawn) and for files and pipes (aligned text)."""
 
 from __future__ import annotations
 

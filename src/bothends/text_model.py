@@ -1,7 +1,7 @@
 """The one path from text to text: vocabulary, search, vocabulary. And from pairs to scores.
 
-A `TextModel` works on one batch. `Translating` and `Scoring` are the jobs that `Workers` run: they
-cut a window of lines or pairs into tasks, and hand batches of tasks to the model.
+A `TextModel` works on one batch. `Translating`, `Drafting` and `Scoring` are the jobs that
+`Workers` run: they cut a window of lines or pairs into tasks, and hand batches to the model.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from bothends.errors import BothendsError, UsageError
+from bothends.model.directory import Description
 from bothends.model.lengths import LengthStatistics
 from bothends.search.beam import Hypothesis
 from bothends.search.generator import Generator
 from bothends.search.scoring import ForcedScore
-from bothends.streaming import Work
+from bothends.streaming import WindowTasks
 from bothends.text.clauses import cut_at_clauses
 from bothends.text.repeats import remove_repeated_words
 from bothends.text.sentences import Span, split_sentences
@@ -36,17 +38,14 @@ class TextModel:
 
     generator: Generator
     vocabularies: Vocabularies
-    #: what each batch runs in, e.g. with a number of threads that is PyTorch's for its duration
+    #: each batch runs inside this context, e.g. with a number of PyTorch threads
     context: Callable[[], AbstractContextManager[None]] = nullcontext
     #: of the text that the model learned from, if they are known
     lengths: LengthStatistics | None = None
 
     def longest_source(self, options: TranslationOptions) -> int:
         """Tokens of a source that are translated; learned positions may allow fewer than asked."""
-        config = self.generator.config
-        longest = None if config is None else config.longest_source
-        asked = options.max_source_length
-        return asked if longest is None else min(asked, longest)
+        return self.generator.longest_source(options.max_source_length)
 
     def translate_from_draft(
         self, source: Tokens, draft: Sequence[int], options: TranslationOptions
@@ -116,6 +115,15 @@ class TextModel:
                 [pair.source for pair in pairs], [pair.target for pair in pairs]
             )
 
+    def score_each(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[Sequence[int]]]
+    ) -> list[list[float]]:
+        """The logprobs of several encoded targets for each encoded source, as one batch."""
+        longest = [max(some, key=len, default=()) for some in targets]
+        with self.context(), _enough_memory([*sources, *longest], "--batch-tokens or --beam"):
+            scores = self.generator.score_each(sources, targets)
+        return [[score.logprob for score in some] for some in scores]
+
     def _without_repeats(self, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
         """The hypotheses without repeated words; the first of those that are now the same."""
         kept: dict[Tokens, Hypothesis] = {}
@@ -137,8 +145,8 @@ class Translating:
     source_language: str | None = None
     target_language: str | None = None
 
-    def prepare(self, window: Sequence[str]) -> Work[Tokens]:
-        parts = [self._sentences(line) for line in window]
+    def prepare(self, window: Sequence[str]) -> WindowTasks[Tokens]:
+        parts = [self.sentences(line) for line in window]
         texts = [text for sentences in parts for text in sentences]
         encoded = iter(self.model.vocabularies.source.encode(texts, self.threads))
         numbers: dict[Tokens, int] = {}  # lists and logs are full of equal lines
@@ -153,7 +161,7 @@ class Translating:
         ]
         limit = self.model.longest_source(self.options)
         sizes = [min(len(source), limit) + 1 for source in numbers]
-        return Work(list(numbers), sizes, tasks_of_line)
+        return WindowTasks(list(numbers), sizes, tasks_of_line)
 
     def run(self, tasks: Sequence[Tokens]) -> list[Translation]:
         return self.model.translate(tasks, self.options)
@@ -176,7 +184,7 @@ class Translating:
         )
         return replace(best, next_best=tuple(others))
 
-    def _sentences(self, line: str) -> list[str]:
+    def sentences(self, line: str) -> list[str]:
         """The sentences of a line; one that is too long for the model is cut at its clauses."""
         if not self.options.split_sentences:
             return [line]
@@ -202,6 +210,56 @@ class Translating:
         return cut_at_clauses(line, span, count, limit)
 
 
+class Drafted(NamedTuple):
+    """A line, and what its translation may look like, as text or tokens."""
+
+    line: str
+    draft: str | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """The job of translating a line from a draft: its sentences, each from its part of it."""
+
+    translating: Translating
+
+    def prepare(self, window: Sequence[Drafted]) -> WindowTasks[EncodedPair]:
+        vocabularies = self.translating.model.vocabularies
+        tasks: list[EncodedPair] = []
+        tasks_of_line = []
+        for line, draft in window:
+            first, sentences = len(tasks), self.translating.sentences(line)
+            for number, source in enumerate(vocabularies.source.encode(sentences)):
+                if sentences[number].strip() and source:
+                    part = self._part(draft, number, len(sentences))
+                    tasks.append(EncodedPair(tuple(source), part))
+            tasks_of_line.append(range(first, len(tasks)))
+        return WindowTasks(tasks, [len(task.source) + 1 for task in tasks], tasks_of_line)
+
+    def run(self, tasks: Sequence[EncodedPair]) -> list[Translation]:
+        model, options = self.translating.model, self.translating.options
+        return [
+            model.translate_from_draft(tuple(task.source), task.target, options) for task in tasks
+        ]
+
+    def join(self, results: Sequence[Translation]) -> Translation:
+        return self.translating.join(results)
+
+    def _part(self, draft: str | Sequence[int], number: int, sentences: int) -> Sequence[int]:
+        """The tokens of a draft that are of one sentence.
+
+        Those of its own sentence of the same number. A wrong one would change nothing but the time.
+        """
+        target = self.translating.model.vocabularies.target
+        if sentences == 1 and not isinstance(draft, str):
+            return draft
+        text = draft if isinstance(draft, str) else target.decode([draft])[0]
+        if sentences > 1:
+            spans = split_sentences(text, self.translating.target_language)
+            text = text[spans[number].start : spans[number].end] if number < len(spans) else ""
+        return target.encode([text])[0]
+
+
 def join_sentences(
     sentences: Sequence[Translation], options: TranslationOptions, language: str | None
 ) -> Translation:
@@ -216,6 +274,7 @@ def join_sentences(
         tokens=tuple(token for each in sentences for token in each.tokens),
         pieces=tuple(piece for each in sentences for piece in each.pieces),
         steps=sum(each.steps for each in sentences),
+        steps_saved=sum(each.steps_saved for each in sentences),
         finished=all(each.finished for each in sentences),
         truncated=any(each.truncated for each in sentences),
         time=sum(each.time for each in sentences),
@@ -250,7 +309,7 @@ class Scoring:
     max_length: int
     threads: int = 1
 
-    def prepare(self, window: Sequence[NumberedPair]) -> Work[EncodedPair]:
+    def prepare(self, window: Sequence[NumberedPair]) -> WindowTasks[EncodedPair]:
         vocabularies, size = self.model.vocabularies, self.model.vocabularies.target.size
         sources = vocabularies.source.encode([pair.source for pair in window], self.threads)
         texts = [pair.target if isinstance(pair.target, str) else "" for pair in window]
@@ -268,7 +327,7 @@ class Scoring:
                 raise UsageError(f"pair {pair.number}: a token is outside the vocabulary's {size}")
             tasks.append(EncodedPair(source, target))
         sizes = [max(len(task.source), len(task.target)) + 1 for task in tasks]
-        return Work(tasks, sizes, [[number] for number in range(len(tasks))])
+        return WindowTasks(tasks, sizes, [[number] for number in range(len(tasks))])
 
     def run(self, tasks: Sequence[EncodedPair]) -> list[ForcedScore]:
         return self.model.score(tasks)
@@ -288,3 +347,19 @@ def _enough_memory(sentences: Sequence[Sequence[int]], options: str) -> Iterator
         raise BothendsError(
             f"not enough memory for a batch of {tokens:,} tokens; lower {options}"
         ) from None
+
+
+def load_vocabularies(directory: Path, description: Description) -> Vocabularies:
+    """The vocabularies of a model; an error if they have other sizes than its network."""
+    model = description.model
+    vocabularies = Vocabularies.load(directory, model.special)
+    for side, vocabulary, words in (
+        ("source", vocabularies.source, model.vocabulary_size),
+        ("target", vocabularies.target, model.target_size),
+    ):
+        if vocabulary.size != words:
+            raise BothendsError(
+                f"{vocabulary.path}: {vocabulary.size} entries, but the model has {words} "
+                f"{side} words: it is the vocabulary of another model"
+            )
+    return vocabularies

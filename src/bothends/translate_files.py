@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from bothends.errors import BothendsError, UsageError, warn
 from bothends.files import output_file
-from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
+from bothends.storage import Place
+from bothends.text.lines import LineReader
 from bothends.text.sentences import holds_several
 from bothends.translation import EMPTY, Translation, TranslationOptions
 from bothends.translator import Translator
@@ -140,9 +141,9 @@ def choose_outputs(inputs: Sequence[Path], outputs: Sequence[Path]) -> list[Path
 def format_by_name(inputs: Sequence[Path]) -> DocumentFormat | None:
     """The format that the names of the files tell: `page.md` is Markdown. None if they are lines.
 
-    Files of several formats are an error: which one is meant, nobody can guess.
+    Files of several formats are an error, because the output has only one.
     """
-    if not inputs:
+    if not any(path.suffix for path in inputs):  # nothing tells what they are
         return None
     from bothends.documents import format_of
 
@@ -150,17 +151,17 @@ def format_by_name(inputs: Sequence[Path]) -> DocumentFormat | None:
     if len(formats) > 1:
         names = ", ".join(str(path) for path in inputs[:4])
         raise UsageError(
-            f"{names}: files of several formats ({', '.join(formats)}); translate each kind by "
-            "itself, or name one with --format"
+            f"{names}: files of several formats ({', '.join(formats)}); translate each format "
+            "separately, or name one with --format"
         )
     return next((found for found in formats if found != "lines"), None)
 
 
-def expand_globs(paths: Sequence[Path]) -> list[Path]:
+def expand_globs(paths: Sequence[Place]) -> list[Place]:
     """Paths, with a pattern such as `*.txt`, which no shell has expanded, as the files it means."""
-    found: list[Path] = []
+    found: list[Place] = []
     for path in paths:
-        if path.exists() or not set("*?[") & set(str(path)):
+        if not isinstance(path, Path) or path.exists() or not set("*?[") & set(str(path)):
             found.append(path)
             continue
         base = Path(path.anchor) if path.is_absolute() else Path()
@@ -172,7 +173,7 @@ def expand_globs(paths: Sequence[Path]) -> list[Path]:
 
 
 class Watch:
-    """Warns of lines that need a look, and counts them."""
+    """Warns about lines that were cut or look wrong, and counts them."""
 
     def __init__(
         self, reader: LineReader, options: TranslationOptions, *, strict: bool, language: str | None
@@ -264,63 +265,3 @@ def translate_files(
             output.write(reader.file_of(index), style.write(translation))
     watch.summarise()
     return watch.lines
-
-
-def translate_documents(
-    translator: Translator,
-    paths: Sequence[Path],
-    output: Output,
-    format: DocumentFormat,
-    options: TranslationOptions,
-    invalid: Invalid,
-    *,
-    strict: bool = False,
-) -> None:
-    """Translate documents, each whole; stdin if there is no path.
-
-    What is cut is named by its text, since a sentence of a document has no line of its own.
-    """
-    from bothends.documents import DocumentOptions, translate_document
-
-    description, vocabulary = translator.description, translator.vocabularies.source
-    limit = options.max_source_length
-    if description.lengths is not None:
-        limit = min(limit, description.lengths.longest_source)
-    document = DocumentOptions(
-        language=description.source_language,
-        max_length=limit,
-        length=lambda text: len(vocabulary.encode([text])[0]),
-    )
-    counts: Counter[str] = Counter()
-
-    def tell(kind: str, sentence: str, what: str, option: str) -> None:
-        file = "<stdin>" if path == STANDARD_INPUT else path
-        where = f"{file}: {sentence[:40]!r}{'...' * (len(sentence) > 40)}"
-        if strict:
-            raise BothendsError(f"{where}: {what}; see {option}")
-        counts[kind] += 1
-        if counts[kind] <= MOST_WARNINGS:
-            warn(f"{where}: {what}")
-
-    def translate(sentences: Sequence[str]) -> list[str]:
-        found = translator.translate(sentences, options)
-        for sentence, each in zip(sentences, found, strict=True):
-            if each.truncated:
-                what = f"longer than {options.max_source_length} tokens, the rest is cut"
-                tell("over-long", sentence, what, "--max-source-length")
-            if not each.finished:
-                what = "its translation reached the maximum length and was cut there"
-                tell("unfinished", sentence, what, "--max-length")
-            counts["short"] += each.short
-        return [each.text for each in found]
-
-    for number, path in enumerate(paths or [STANDARD_INPUT]):
-        result = translate_document(read_text(path, invalid), format, translate, document)
-        output.write(number, result.text)
-    for kind, what in (
-        ("over-long", "over-long sentences that were cut"),
-        ("unfinished", "translations of sentences that were cut at the maximum length"),
-        ("short", "translations that are much shorter than their sentences"),
-    ):
-        if count := counts[kind]:
-            warn(f"{what}: {count:,}")

@@ -1,4 +1,4 @@
-"""What to translate with, and what a line becomes: the values that go into a translator and out.
+"""Options and results of a translation.
 
 Every option is declared once: those of the search in `SearchOptions`, the rest here. Methods and
 commands take an options object, or its fields by name.
@@ -22,7 +22,7 @@ MAX_SCORED_LENGTH = 2048
 
 @dataclass(frozen=True)
 class TranslationOptions(SearchOptions):
-    """How lines are translated: everything that a search needs, and what comes before and after.
+    """How lines are translated: options of the search, and of what comes before and after it.
 
     Attributes:
         beam: Hypotheses kept per line; 1 is greedy search.
@@ -85,7 +85,7 @@ class Translation:
         tokens: Ids in the target vocabulary, in text order, without the end symbol.
         pieces: The same tokens as the vocabulary spells them, `▁` for a space.
         steps: Decoder steps that it took.
-        steps_saved: Steps that a draft saved; negative if it was of no use.
+        steps_saved: Steps that a draft saved; negative if it cost more than it saved.
         finished: False if it was cut at the length limit, without an end symbol.
         truncated: True if the line was longer than `max_source_length`: its end is not translated.
         time: Seconds that its batch took.
@@ -119,7 +119,7 @@ class Translation:
         return (self, *self.next_best)
 
 
-#: The translation of an empty line, for which no network is asked.
+#: The translation of an empty line; the network is not run for it.
 EMPTY = Translation(
     text="",
     score=0.0,

@@ -3,16 +3,17 @@
     with Translator.load() as translator:
         print(translator.translate("Where is the station?").text)
 
-What a line is translated to depends on the line, the model and the options, and but for rounding on
-nothing else: not on the other lines, nor on the number of threads.
+The translation of a line depends on the line, the model and the options. Except for rounding, it
+does not depend on other lines or on the number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,20 +21,29 @@ from typing import TYPE_CHECKING, Any, overload
 
 from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision, default_engine, load_engine
-from bothends.errors import BothendsError, UsageError
-from bothends.filling import Filler, Filling, FillOptions, find_alternatives
+from bothends.errors import UsageError, warn
 from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
+from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist
 from bothends.processes import available_cores
+from bothends.rescoring import RescoredModel
 from bothends.search.generator import Generator
 from bothends.search.options import check_whole_number
 from bothends.search.scoring import ForcedScore
 from bothends.streaming import Workers, split_into_windows
+from bothends.text.arguments import ONE_DRAFT, STREAM, TEXTS, check_lines
 from bothends.text.vocabulary import Vocabularies
-from bothends.text_model import NumberedPair, Scoring, TextModel, Translating
+from bothends.text_model import (
+    Drafted,
+    Drafting,
+    NumberedPair,
+    Scoring,
+    TextModel,
+    Translating,
+    load_vocabularies,
+)
 from bothends.translation import (
     BATCH_TOKENS,
-    EMPTY,
     MAX_SCORED_LENGTH,
     Translation,
     TranslationOptions,
@@ -44,6 +54,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from bothends.filling import Filler, Filling
     from bothends.translation import OptionFields
 
 
@@ -62,6 +73,7 @@ class Translator:
         vocabularies: The source and the target vocabulary.
         threads: Batches that are translated at once.
         engine_name: What runs the network: `native`, `onnx` or `torch`.
+        shortlist: The words that each sentence may use, or None: all of them.
     """
 
     def __init__(
@@ -72,14 +84,16 @@ class Translator:
         threads: int = 1,
         context: Callable[[], AbstractContextManager[None]] = nullcontext,
         engine_name: str = "custom",
+        shortlist: Shortlist | None = None,
     ) -> None:
         """See `load`; this is for an engine of your own. Every batch runs inside `context()`."""
         self.description = description
         self.vocabularies = vocabularies
         self.threads = threads
         self.engine_name = engine_name
+        self.shortlist = shortlist
         generator = Generator(
-            engine, description.order, description.model.special, description.model
+            engine, description.order, description.model.special, description.model, shortlist
         )
         self._model = TextModel(generator, vocabularies, context, description.lengths)
         self._workers = Workers(threads)
@@ -93,36 +107,32 @@ class Translator:
         threads: int | None = None,
         engine: EngineName | None = None,
         device: str | None = None,
+        shortlist: bool = True,
     ) -> Translator:
         """Load a model.
 
         Args:
-            directory: A model directory, or the name of a bundled model; the default model if None.
+            directory: A model directory, the name of a bundled model, or `hf:org/name` or
+                `hf:org/name@revision` on the Hugging Face Hub; the default model if None.
             precision: Insist that the model was exported with this precision.
             threads: Cores to use; by default all that the process may use.
-            engine: `"native"` runs int8 models and is the default for them where it is built,
-                `"onnx"` every exported model. `"torch"` needs PyTorch and the model's weights.
+            engine: `"native"` runs int8 models, and is their default if it is built; `"onnx"` runs
+                every exported model; `"torch"` needs PyTorch and the model's weights.
             device: Where the torch engine computes, such as `"cuda"`; the CPU by default.
+            shortlist: Use the model's shortlist, if it has one; False: search all words.
 
         Raises:
             BothendsError: The directory is missing or damaged, or lacks what the engine needs.
         """
-        directory = find_model(directory)
+        directory = find_model(directory, weights=engine == "torch")
         description = read_description(directory)
-        vocabularies = Vocabularies.load(directory, description.model.special)
-        for side, vocabulary, words in (
-            ("source", vocabularies.source, description.model.vocabulary_size),
-            ("target", vocabularies.target, description.model.target_size),
-        ):
-            if vocabulary.size != words:
-                raise BothendsError(
-                    f"{vocabulary.path}: {vocabulary.size} entries, but the model has {words} "
-                    f"{side} words: it is the vocabulary of another model"
-                )
+        vocabularies = load_vocabularies(directory, description)
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be at least 1, but is {threads}")
         engine = engine or default_engine(directory, precision, description)
         network = load_engine(engine, directory, precision, device, description)
+        if shortlist and engine != "native" and (directory / SHORTLIST).is_file():
+            warn(f"{directory}: the {engine} engine takes no notice of its {SHORTLIST}")
         if engine == "torch":
             # PyTorch spreads a single batch over cores, or over a GPU.
             from bothends.engines.torch import limited_threads
@@ -130,7 +140,11 @@ class Translator:
             context = partial(limited_threads, threads)
             return cls(network, description, vocabularies, 1, context, engine)
         workers = threads or available_cores()
-        return cls(network, description, vocabularies, workers, engine_name=engine)
+        words = None
+        if shortlist and engine == "native":
+            sizes = description.model.vocabulary_size, description.model.target_size
+            words = read_shortlist(directory, *sizes)
+        return cls(network, description, vocabularies, workers, engine_name=engine, shortlist=words)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an iterable of str, too
@@ -165,19 +179,21 @@ class Translator:
             options: How to translate; the defaults if None.
             draft: What the translation may look like, as text or tokens: that of the text before it
                 was edited. It changes the time and, but for rounding, nothing else. For one text
-                and `beam=1`.
+                and `beam=1`; with `split_sentences` each sentence has its part of the draft.
             **changes: Fields of `TranslationOptions`, e.g. `beam=1`, that differ from `options`.
 
         Returns:
-            One `Translation` for one text, or else a list with one for each, in order.
+            One `Translation` for one text; a list of them, in order, for several.
         """
         job = self._translating(options, changes)
         if draft is not None:
-            return self._translate_from_draft(text, draft, job.options)
+            if not isinstance(text, str):
+                raise TypeError(ONE_DRAFT)
+            return self._submit_from_draft(text, draft, job).result()
         if isinstance(text, str):
             (translation,) = self._workers.stream([[text]], job, job.options.batch_tokens)
             return translation
-        lines = list(_check_lines(_TEXTS, text))
+        lines = list(check_lines(TEXTS, text))
         windows = [lines] if lines else []
         return list(self._workers.stream(windows, job, job.options.batch_tokens))
 
@@ -206,38 +222,45 @@ class Translator:
     ) -> Stream[Translation, None, None]:
         """Translate lines as they come, in memory that does not grow with their number.
 
-        Reads ahead: at first a few dozen lines, later up to some thousand. Where the input may make
-        the translator wait, let it yield `None` first: all lines read by then are translated and
-        yielded before the next line is asked for. Who stops early should close the generator.
+        Reads ahead: at first a few dozen lines, later some thousand. If the input may block, let it
+        yield `None` first: all lines read by then are translated and yielded before the next line
+        is read. Close the generator if you stop early.
 
-        `advance` is called with a number of lines whenever a batch of them is done, by the thread
-        that did it: results come in the order of the lines and so in bursts, a progress bar need
-        not.
+        `advance` is called with the number of lines of each finished batch, by the thread that
+        translated it. Results come in the order of the lines and so in bursts; a progress bar can
+        be smoother.
         """
         job = self._translating(options, changes)
-        windows = split_into_windows(_check_lines(_STREAM, lines, pauses=True), weigh=len)
+        windows = split_into_windows(check_lines(STREAM, lines, pauses=True), weigh=len)
         return self._workers.stream(windows, job, job.options.batch_tokens, advance)
 
     def submit(
         self,
         text: str,
         options: TranslationOptions | None = None,
+        *,
+        draft: str | Sequence[int] | None = None,
         **changes: Unpack[OptionFields],
     ) -> Future[Translation]:
         """Translate one text in the background; the future can be waited for or cancelled.
 
         Texts that are submitted are translated one by one: for many of them at once, `translate`
-        and `stream` are faster.
+        and `stream` are faster. A `draft` is that of `translate`.
         """
         if not isinstance(text, str):
             raise TypeError(f"expected a text (str), not {type(text).__name__}")
-        return self._workers.submit(self._translating(options, changes), text)
+        job = self._translating(options, changes)
+        if draft is not None:
+            return self._submit_from_draft(text, draft, job)
+        return self._workers.submit(job, text)
 
     @overload
     async def translate_async(  # type: ignore[overload-overlap]
         self,
         text: str,
         options: TranslationOptions | None = None,
+        *,
+        draft: str | Sequence[int] | None = None,
         **changes: Unpack[OptionFields],
     ) -> Translation: ...
 
@@ -253,14 +276,18 @@ class Translator:
         self,
         text: str | Iterable[str],
         options: TranslationOptions | None = None,
+        *,
+        draft: str | Sequence[int] | None = None,
         **changes: Unpack[OptionFields],
     ) -> Translation | list[Translation]:
-        """As `translate`, without blocking the event loop meanwhile."""
+        """As `translate`, without blocking the event loop."""
         import asyncio
 
         if isinstance(text, str):
-            return await asyncio.wrap_future(self.submit(text, options, **changes))
-        lines = list(_check_lines(_TEXTS, text))
+            return await asyncio.wrap_future(self.submit(text, options, draft=draft, **changes))
+        if draft is not None:
+            raise TypeError(ONE_DRAFT)
+        lines = list(check_lines(TEXTS, text))
         return await asyncio.to_thread(lambda: self.translate(lines, options, **changes))
 
     def score(
@@ -314,6 +341,8 @@ class Translator:
 
         Prefix and suffix, texts or tokens, come back exactly as they are given.
         """
+        from bothends.filling import FillOptions
+
         fill_options = FillOptions(n_best=n_best, **options)
         with self._model.context():
             return self._filler.fill(source, prefix, suffix, fill_options)
@@ -327,15 +356,33 @@ class Translator:
         **options: Any,
     ) -> list[Filling]:
         """Other ways to say a span of a translation: a text in it, or a pair of offsets."""
+        from bothends.filling import FillOptions, find_alternatives
+
         fill_options = FillOptions(n_best=n_best, **options)
         with self._model.context():
             return find_alternatives(self._filler, source, translation, span, fill_options)
 
-    def close(self) -> None:
-        """End the worker threads. What is submitted and has not begun is cancelled.
+    def rescored_by(self, other: Translator) -> Translator:
+        """A translator that ranks the hypotheses of its beam by `other`'s logprobs as well.
 
-        A translator can also be used in a `with` block, which closes it. One that is never closed
-        ends with its last reference.
+        For a model that writes several words at once, and a `1x1` model that reads all of its
+        hypotheses in one pass. The `score` of a translation is then that of the mean of both
+        logprobs; its `logprob` stays this model's. It has workers of its own; `fill` and drafts
+        are as before.
+        """
+        rescored = copy(self)
+        rescored._model = RescoredModel(
+            **{each.name: getattr(self._model, each.name) for each in fields(TextModel)},
+            rescorer=other._model,
+        )
+        rescored._workers = Workers(self.threads)
+        return rescored
+
+    def close(self) -> None:
+        """End the worker threads. Submitted texts that have not begun are cancelled.
+
+        A `with` block closes its translator. Without either, the threads end with the last
+        reference to the translator.
         """
         self._workers.close()
 
@@ -350,21 +397,21 @@ class Translator:
     ) -> None:
         self.close()
 
-    def _translate_from_draft(
-        self, text: str | Iterable[str], draft: str | Sequence[int], options: TranslationOptions
-    ) -> Translation:
-        if not isinstance(text, str):
-            raise TypeError("a draft is for one text: translate(text, draft=draft, beam=1)")
-        (source,) = self.vocabularies.source.encode([text])
-        if not source:
-            return EMPTY
-        tokens = self.vocabularies.target.encode([draft])[0] if isinstance(draft, str) else draft
-        if not all(token in range(self.vocabularies.target.size) for token in tokens):
-            raise UsageError("draft: a token is outside the vocabulary")
-        return self._model.translate_from_draft(tuple(source), tokens, options)
+    def _submit_from_draft(
+        self, text: str, draft: str | Sequence[int], job: Translating
+    ) -> Future[Translation]:
+        if job.options.beam != 1:
+            raise UsageError(f"a draft is for greedy search: use beam 1, not {job.options.beam}")
+        if not isinstance(draft, str):
+            size = self.vocabularies.target.size
+            if not all(token in range(size) for token in draft):
+                raise UsageError("draft: a token is outside the vocabulary")
+        return self._workers.submit(Drafting(job), Drafted(text, draft))
 
     @property
     def _filler(self) -> Filler:
+        from bothends.filling import Filler
+
         return Filler(self._model.generator, self.vocabularies)
 
     def _translating(self, options: TranslationOptions | None, changes: Any) -> Translating:
@@ -379,12 +426,14 @@ class Translator:
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How models are loaded where a command or a job loads several. See `Translator.load`."""
+    """How a command or a job loads its models. See `Translator.load`."""
 
     engine: EngineName | None = None
     precision: Precision | None = None
     threads: int | None = None
     device: str | None = None
+    #: use a model's shortlist, if it has one
+    shortlist: bool = True
 
     def load(self, directory: Path | str | None) -> Translator:
         return Translator.load(
@@ -393,27 +442,5 @@ class LoadOptions:
             precision=self.precision,
             threads=self.threads,
             device=self.device,
+            shortlist=self.shortlist,
         )
-
-
-#: What the methods take, for errors.
-_TEXTS = "a text (str) or an iterable of texts"
-_STREAM = "an iterable of texts (str), such as [text]"
-
-
-def _check_lines(takes: str, lines: Iterable[Any], *, pauses: bool = False) -> Iterator[Any]:
-    """The lines of an iterable, or a TypeError that says what is taken."""
-    # A mapping or a set has no order that results could be in.
-    if isinstance(lines, str | bytes | bytearray | Mapping | Set) or not isinstance(
-        lines, Iterable
-    ):
-        raise TypeError(f"expected {takes}, not {type(lines).__name__}")
-    return _checked(takes, lines, pauses)
-
-
-def _checked(takes: str, lines: Iterable[Any], pauses: bool) -> Iterator[Any]:
-    for number, line in enumerate(lines):
-        if not isinstance(line, str) and not (pauses and line is None):
-            kind = type(line).__name__
-            raise TypeError(f"expected {takes}, but number {number + 1} of them is {kind}")
-        yield line

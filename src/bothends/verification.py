@@ -1,4 +1,4 @@
-"""Is everything in a directory as it was written? Every file is compared with its digest.
+"""Compares every file of a model, corpus, run or chain with its digest.
 
 A model has `digests.json`; a prepared or distilled corpus has its digests in `manifest.json`; a
 shard of a distillation that is still going on has them in its first line. A run, a chain or any
@@ -18,7 +18,7 @@ from bothends.data.shards import MANIFEST
 from bothends.digests import DIGESTS, FileName, FileRecord, read_digests, record_digests
 from bothends.errors import BothendsError
 from bothends.model.directory import CONFIG, FILES, read_description
-from bothends.records import LARGEST_JSON, first_problem, parse_json, read_bounded
+from bothends.records import first_problem, parse_json, read_bounded
 
 #: Directories in each other that are looked into: a chain has runs, which have checkpoints.
 _DEEPEST = 4
@@ -33,7 +33,7 @@ class Verified:
     #: files that were compared, and the bytes in them
     files: int
     bytes: int
-    #: what is wrong, in words that begin with a file
+    #: messages, each beginning with the name of a file
     problems: tuple[str, ...]
 
 
@@ -60,7 +60,7 @@ def verify(directory: Path) -> list[Verified]:
 
 
 def record(directory: Path) -> int:
-    """Take the files of a model as they are now for right; the number of those written down."""
+    """Record the digests of a model's files as they are now; their number."""
     if not (directory / CONFIG).is_file():
         raise BothendsError(
             f"{directory}: not a model directory, {CONFIG} is missing; a corpus is prepared or "
@@ -112,7 +112,7 @@ def _verify_model(directory: Path) -> Verified:
 def _verify_corpus(directory: Path) -> Verified:
     path = directory / MANIFEST
     try:
-        content = parse_json(read_bounded(path, LARGEST_JSON))
+        content = parse_json(read_bounded(path))
         manifest = _Manifest.model_validate(content)
     except ValidationError as error:
         return _result(directory, "corpus", [], [f"{path}: damaged, {first_problem(error)}"])

@@ -53,7 +53,7 @@ def _command(arguments: list[str], processes: int) -> None:
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", str(24 * 60 * 60))
     try:
         main(["--standalone", f"--nproc-per-node={processes}", "-m", "bothends", *arguments])
-    except ChildFailedError as error:  # which has said what is wrong
+    except ChildFailedError as error:  # the command itself has printed its error
         sys.exit(error.get_first_failure()[1].exitcode)
     except SignalException as error:
         sys.exit(128 + error.sigval)

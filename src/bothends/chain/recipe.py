@@ -22,6 +22,7 @@ from pydantic import (
 from bothends.distillation.filters import PairFilters
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError, UsageError, nearest
+from bothends.model.hub import is_hub_name
 from bothends.records import Strict, first_problem
 from bothends.search.options import SearchOptions
 from bothends.training.recipe import Order
@@ -32,7 +33,7 @@ def _expanded(path: Path) -> Path:
     """`$BOTHENDS_DATA/train.en` with the variable's value."""
     text = os.path.expandvars(path)
     if "$" in text:
-        raise ValueError(f"{path}: the environment does not have this variable")
+        raise ValueError(f"{path}: this environment variable is not set")
     return Path(text)
 
 
@@ -44,8 +45,8 @@ Text = Annotated[Path, AfterValidator(_expanded)]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=1)]
 
 
-class Corpus(Strict):
-    """The original text, and how `bothends prepare` treats it and the distilled one."""
+class TrainingText(Strict):
+    """The original text, and settings of `bothends prepare` for it and for distilled text."""
 
     source: Texts
     target: Texts
@@ -100,13 +101,13 @@ class Distilling(PairFilters):
 
 
 class Splicing(Strict):
-    """How many sources for the teacher are made out of those of the corpus."""
+    """How many new sources are spliced from those of the corpus."""
 
     lines: int = Field(ge=1)
     seed: int = Field(1, ge=0)
 
 
-class Evaluation(Strict):
+class EvaluationText(Strict):
     """What all models translate at the end."""
 
     source: Text
@@ -119,26 +120,26 @@ class ChainRecipe(Strict):
 
     #: where everything goes
     directory: Path
-    corpus: Corpus
+    corpus: TrainingText
     #: the teacher is trained, or converted: one of the two
     teacher: Training | None = None
     convert: Converting | None = None
     distill: Distilling = Distilling()
     splice: Splicing | None = None
     students: dict[str, Student] = Field(min_length=1)
-    evaluation: Evaluation
+    evaluation: EvaluationText
     #: that share a training or a distillation
     processes: int = Field(1, ge=1)
 
     @model_validator(mode="after")
     def _has_one_teacher(self) -> ChainRecipe:
         if (self.teacher is None) == (self.convert is None):
-            raise ValueError("teacher: Field required, or convert in its place, and not both")
+            raise ValueError("give either teacher or convert")
         return self
 
 
 def check_texts(chain: ChainRecipe) -> None:
-    """Complain about text that is not there now, and not after hours of training."""
+    """Complain about missing text before hours of training, not after them."""
     corpus, evaluation = chain.corpus, chain.evaluation
     texts = {
         "corpus.source": corpus.source,
@@ -152,8 +153,10 @@ def check_texts(chain: ChainRecipe) -> None:
         for path in paths:
             if not path.is_file():
                 raise BothendsError(f"{key}: {path}: no such file")
-    if chain.convert is not None and not chain.convert.model.exists():
-        raise BothendsError(f"convert.model: {chain.convert.model}: no such file or directory")
+    if chain.convert is not None:
+        model = chain.convert.model
+        if not is_hub_name(model) and not model.exists():
+            raise BothendsError(f"convert.model: {model}: no such file or directory")
 
 
 def load_chain(path: Path, overrides: Sequence[str] = ()) -> ChainRecipe:

@@ -1,4 +1,4 @@
-"""Running a chain: skip what is done, go on with what was begun, refuse what does not fit.
+"""Running a chain: skip finished stages, resume interrupted ones, refuse outputs that do not fit.
 
 The records of its stages (`bothends.jobs.stages`) are beside the outputs, in `chain/STAGE.json`.
 """
@@ -31,7 +31,7 @@ class Chain:
             print(f"    {stage.command}")
 
     def run(self) -> int:
-        """Do what is to be done; 0, or the status of the command that did not succeed."""
+        """Run the stages that are not done; 0, or the exit status of the command that failed."""
         try:
             self._records.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -70,7 +70,7 @@ class Chain:
 
 
 class _CommandFailedError(Exception):
-    """A command that has said itself what is wrong."""
+    """A command failed, and has printed its own error."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)

@@ -14,10 +14,10 @@ from typing import Any
 from bothends.chain.recipe import (
     ChainRecipe,
     Converting,
-    Corpus,
     Splicing,
     Student,
     Training,
+    TrainingText,
 )
 from bothends.data.shards import MANIFEST
 from bothends.engines.registry import Precision
@@ -25,11 +25,12 @@ from bothends.errors import UsageError, nearest
 from bothends.jobs.digests import file_digest
 from bothends.jobs.stages import Stage
 from bothends.model.directory import CONFIG
+from bothends.model.hub import is_hub_name
 from bothends.training.recipe import Recipe
 from bothends.training.recipe_file import load_recipe
 
 EVALUATION = "evaluation.json"
-#: Where a chain keeps what it knows of its stages.
+#: Directory of the stages' records.
 RECORDS = "chain"
 SPLICED_TEXT = "train.source"
 #: The corpora that students learn from: translations of the text, and of text spliced from it.
@@ -99,8 +100,8 @@ def _stages(chain: ChainRecipe, place: Path) -> Iterator[CommandStage]:
         prepared = teacher.recipe.data.prepared[0].path
         if len(teacher.recipe.data.prepared) > 1:
             raise UsageError(
-                f"{place / chain.teacher.recipe}: a chain's teacher learns of one corpus; name one "
-                "in data.prepared, or set it in teacher.set"
+                f"{place / chain.teacher.recipe}: a chain's teacher learns from one corpus; name "
+                "one in data.prepared, or set it in teacher.set"
             )
         yield _prepare("prepare", directory, chain.corpus, prepared)
         yield from _train("teacher", chain, chain.teacher, teacher, ("prepare",))
@@ -204,7 +205,7 @@ def _distill(
 
 
 def _weights(chain: ChainRecipe, name: str) -> Path:
-    """The directory of a model that others begin with, and take their vocabulary from."""
+    """The directory of a model that gives others its weights and vocabulary."""
     converted = name == "teacher" and chain.convert is not None
     return chain.directory / f"{name}-{'converted' if converted else 'averaged'}"
 
@@ -220,13 +221,16 @@ def _convert(chain: ChainRecipe, converting: Converting) -> Iterator[CommandStag
     options = converting.model_dump(exclude={"model", "precision"})
     model = converting.model
     files = sorted(model.rglob("*")) if model.is_dir() else [model]
+    content: dict[str, Any] = {"files": _checksums(path for path in files if not path.is_dir())}
+    if is_hub_name(model):  # of which the converted model says what commit it was
+        content = {"repository": str(model)}
     converted = _weights(chain, "teacher")
     yield CommandStage(
         name=_weights_stage(chain, "teacher"),
         arguments=lambda output: ["convert", str(model), *_flags({**options, "output": output})],
         output=converted,
         completion_marker=CONFIG,
-        settings={**options, "files": _checksums(path for path in files if not path.is_dir())},
+        settings={**options, **content},
     )
     yield _export("teacher", chain, converted, converting.precision)
 
@@ -314,7 +318,7 @@ def _export(name: str, chain: ChainRecipe, weights: Path, precision: Precision) 
 def _prepare(
     name: str,
     directory: Path,
-    corpus: Corpus,
+    corpus: TrainingText,
     output: Path,
     vocabulary: Path | None = None,
     needs: tuple[str, ...] = (),

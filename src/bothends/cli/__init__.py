@@ -6,14 +6,8 @@ that `bothends --help` stays quick and no command loads PyTorch unless it trains
 
 from __future__ import annotations
 
-import errno
-import io
-import os
-import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -32,15 +26,16 @@ from bothends.cli.fill import fill
 from bothends.cli.order import order
 from bothends.cli.plan import plan
 from bothends.cli.prepare import prepare
+from bothends.cli.push import push
 from bothends.cli.score import score
 from bothends.cli.serve import serve
 from bothends.cli.several import SeveralValues
+from bothends.cli.shortlist import shortlist
 from bothends.cli.splice import splice
 from bothends.cli.train import train
 from bothends.cli.translate import summarize, translate
 from bothends.cli.verify import verify
-from bothends.errors import BothendsError
-from bothends.translation import TranslationOptions
+from bothends.console import complain, run_command, spell_options
 
 # The base of all errors about the command line itself: an unknown option, a bad value. Newer Typers
 # carry a copy of click, older ones import it, so the class is asked for and not imported.
@@ -48,8 +43,7 @@ _CommandLineError: type[Any] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
 
-#: Fields of options objects that commands have as options, with dashes.
-_OPTIONS = {field.name for field in fields(TranslationOptions)} | {"threads", "device"}
+__all__ = ["app", "run", "spell_options"]
 
 app = typer.Typer(
     name="bothends",
@@ -71,10 +65,12 @@ app.command()(fill)
 app.command()(order)
 app.command()(plan)
 app.command(cls=SeveralValues)(prepare)
+app.command()(push)
 app.command()(score)
 app.command()(serve)
+app.command()(shortlist)
 app.command(cls=SeveralValues)(splice)
-app.command("summarize", help="Summarise text, line by line, with a model that does.")(summarize)
+app.command("summarize", help="Summarise text, line by line, with a model of your own.")(summarize)
 app.command()(train)
 app.command()(translate)
 app.command()(verify)
@@ -103,88 +99,14 @@ def _options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; `arguments` default to the process's own."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    _open_closed_outputs()
-    _print_any_character()
+    return run_command(lambda: _call(arguments), arguments)
+
+
+def _call(arguments: Sequence[str]) -> object:
     try:
         # Without a command, help: Typer's own way of giving it is an error with the help inside.
-        status = app(args=arguments or ["--help"], prog_name="bothends", standalone_mode=False)
-        sys.stdout.flush()
-    except BothendsError as error:
-        return _complain(spell_options(str(error), arguments), error.exit_status)
+        return app(args=arguments or ["--help"], prog_name="bothends", standalone_mode=False)
     except _CommandLineError as error:
-        return _complain(error.format_message(), error.exit_code)
-    except MemoryError as error:
-        return _complain(f"not enough memory: {error}" if str(error) else "not enough memory", 1)
-    except BrokenPipeError:
-        # The reader has gone, as in `bothends translate | head`.
-        _discard_output()
-        return 0
-    except OSError as error:
-        if error.filename is None:
-            _discard_output()
-            if error.errno == errno.EBADF:
-                return _complain("standard output is closed: nobody can read the result", 1)
-        return _complain(f"{error.filename or 'output'}: {error.strerror or error}", 1)
-    except SystemExit as leaving:
-        # Typer does the same when it happens inside a command, and then exits with 1.
-        if isinstance(leaving.__context__, BrokenPipeError):
-            return 0
-        raise
-    except (KeyboardInterrupt, typer.Abort):
-        return 130
-    return status if isinstance(status, int) else 0
-
-
-def _open_closed_outputs() -> None:
-    """Where the process was started without an output (`>&-`), give it one.
-
-    Python has None in its place then, and prints to stdout what was meant for stderr. Whatever is
-    written to a closed stdout is lost, and an error; messages without a reader are not.
-    """
-    if sys.stdout is None:
-        # Only for reading: writing fails, as it would have.
-        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-
-
-def _print_any_character() -> None:
-    """Escape what the terminal's encoding lacks, or a file name has that is no text at all."""
-    for output in (sys.stdout, sys.stderr):
-        if isinstance(output, io.TextIOWrapper):
-            output.reconfigure(errors="backslashreplace")
-
-
-def _discard_output() -> None:
-    """Python complains once more when it closes a stdout that failed: let it close another."""
-    with suppress(OSError):  # one that is no file needs none
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def spell_options(message: str, arguments: Sequence[str] = ()) -> str:
-    """A message in the words of the command line: `--n-best` for `n_best`.
-
-    Besides the options of a search, those are meant that were given in `arguments`.
-    """
-    given = {each[2:].partition("=")[0].replace("-", "_") for each in arguments if each[:2] == "--"}
-    given = {name for name in given if name.isidentifier() and not os.path.exists(name)}
-    names = "|".join(sorted(_OPTIONS | given, key=len, reverse=True))
-    # Errors about options begin with one; in others, such a word may be a key of a recipe.
-    if not re.match(
-        rf"(?:{names}) (?:must|\d)|(?:{'|'.join(given) or '(?!)'}): (?:expected|Input)", message
-    ):
-        return message
-    message = f"--{message}"
-    return re.sub(
-        rf"^--(?:{names})|(?<![\w./-])(?:\w+_\w+)(?![\w./-])",
-        lambda match: f"--{match[0].removeprefix('--').replace('_', '-')}",
-        message,
-    )
-
-
-def _complain(message: str, status: int) -> int:
-    line = " ".join(message.split())
-    # A file's own words may be in it, and among them what would rule a terminal.
-    shown = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in line)
-    print(f"bothends: error: {shown}", file=sys.stderr)
-    return status
+        return complain(error.format_message(), error.exit_code)
+    except typer.Abort:
+        raise KeyboardInterrupt from None

@@ -26,7 +26,9 @@ analyse = typer.Typer(
 )
 
 SourceOption = Annotated[Path, typer.Option(metavar="FILE", help="Source text, line by line.")]
-BootstrapOption = Annotated[int, typer.Option(min=0, help="Samples for intervals; 0 for none.")]
+BootstrapOption = Annotated[
+    int, typer.Option(min=0, help="Bootstrap samples for intervals; 0 for none.")
+]
 SeedOption = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
 
@@ -34,13 +36,17 @@ SeedOption = Annotated[int, typer.Option(min=0, help="Random seed.")]
 def agreement(
     model: Annotated[list[Path], typer.Option(metavar="DIR...", help="One or several models.")],
     source: SourceOption,
-    correct: Annotated[Path, typer.Option(metavar="FILE", help="Its translation, verbs right.")],
-    incorrect: Annotated[Path, typer.Option(metavar="FILE", help="The same, a verb wrong.")],
+    correct: Annotated[
+        Path, typer.Option(metavar="FILE", help="Correct translations, line by line.")
+    ],
+    incorrect: Annotated[
+        Path, typer.Option(metavar="FILE", help="The same translations with a wrong verb.")
+    ],
     distances: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Words from subject to verb, a number in each line; else guessed for German.",
+            help="Words from subject to verb, a number per line. Default: guessed, for German.",
         ),
     ] = None,
     threads: ThreadsOption = None,
@@ -122,7 +128,7 @@ def pmi(
 def lengths(
     source: SourceOption,
     reference: Annotated[
-        Path, typer.Option(metavar="FILE", help="The right translations, one per line.")
+        Path, typer.Option(metavar="FILE", help="Reference translations, line by line.")
     ],
     model: Annotated[
         list[Path] | None,
@@ -132,11 +138,15 @@ def lengths(
     ] = None,
     hypothesis: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE...", help="Translations that exist already; not timed."),
+        typer.Option(metavar="FILE...", help="Existing translations; not timed."),
     ] = None,
-    bins: Annotated[int, typer.Option(min=1, help="Bins of equally many sentences.")] = 10,
-    metric: Annotated[str, typer.Option(help="As in evaluate, one.")] = "bleu",
-    tokenizer: Annotated[str | None, typer.Option(help="sacreBLEU's, as in evaluate.")] = None,
+    bins: Annotated[
+        int, typer.Option(min=1, help="Number of bins, with equally many sentences each.")
+    ] = 10,
+    metric: Annotated[str, typer.Option(help="One metric of evaluate.")] = "bleu",
+    tokenizer: Annotated[
+        str | None, typer.Option(help="sacreBLEU's tokenizer, as in evaluate.")
+    ] = None,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
     beam: BeamOption = DEFAULTS.beam,
@@ -174,7 +184,7 @@ def lengths(
     check_writable({"--json": json_, "--picture": picture}, (source, reference, *hypotheses))
     chosen = choose_metrics(metric, tokenizer or default_tokenizer(models))
     if len(chosen) > 1:
-        raise UsageError(f"--metric {metric}: expected one")
+        raise UsageError(f"--metric {metric}: expected a single metric")
     sources = read_lines(source, invalid)
     references = read_aligned(reference, source, len(sources), invalid)
     split_by_length(sources, bins)  # complains before the work, not after it

@@ -12,7 +12,9 @@ import typer
 def average(
     run: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A run of bothends train.")],
     output: Annotated[Path, typer.Option(metavar="DIR", help="The model directory to write.")],
-    last: Annotated[int, typer.Option(metavar="K", min=1, help="How many checkpoints.")] = 5,
+    last: Annotated[
+        int, typer.Option(metavar="K", min=1, help="Number of checkpoints to average.")
+    ] = 5,
 ) -> None:
     """Average the weights of the last K checkpoints of a run."""
     from bothends.cli.packages import require_torch

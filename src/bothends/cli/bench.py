@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.cli.options import CommandOption, CommandTimeoutOption, JsonFileOption
+from bothends.cli.options import (
+    CommandOption,
+    CommandTimeoutOption,
+    JsonFileOption,
+    ShortlistOption,
+)
 from bothends.cli.outputs import check_writable, write_json
 from bothends.errors import UsageError
 
@@ -32,21 +37,22 @@ def bench(
         list[str] | None,
         typer.Option(
             metavar="SHAPE[:ORDER,...]",
-            help="Random weights and forced lengths: base, small or tiny, and orders.",
+            help="Random weights and forced lengths: base, small or tiny (base-1: a decoder of "
+            "one layer), and orders.",
         ),
     ] = None,
     batch: Annotated[str, typer.Option(help="Sentences translated together.")] = "1,32",
     beam: Annotated[str, typer.Option(help="Hypotheses kept; 1 is greedy.")] = "1,4",
     threads: Annotated[
         str,
-        typer.Option(help="Cores of a system, or auto: one for a single sentence, else all."),
+        typer.Option(help="Cores per system, or auto: one for a single sentence, all for a batch."),
     ] = "auto",
     precision: Annotated[
-        str, typer.Option(help="Of synthetic models and of peers; a model has its own.")
+        str, typer.Option(help="Precision of synthetic models and peers; a model has its own.")
     ] = "int8",
     engine: Annotated[
         str | None,
-        typer.Option(help="native, onnx or native,onnx; else native for int8 if it is built."),
+        typer.Option(help="native, onnx or native,onnx. Default: native for int8, if it is built."),
     ] = None,
     source_length: Annotated[
         int, typer.Option(min=2, help="Tokens of a synthetic source, its end included.")
@@ -58,16 +64,25 @@ def bench(
         Path | None, typer.Option(metavar="FILE", help="Text for the models to translate.")
     ] = None,
     reference: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its translations, for BLEU.")
+        Path | None, typer.Option(metavar="FILE", help="Reference translations, for BLEU.")
     ] = None,
     sentences: Annotated[
         int | None,
-        typer.Option(min=1, help="Sentences in a turn; else 4 synthetic ones, 64 of a text."),
+        typer.Option(min=1, help="Sentences per turn. Default: 4 synthetic ones, 64 of a text."),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Rounds: each system's turns.")] = 5,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="Rounds; every system takes one turn in each.")
+    ] = 5,
     peers: Annotated[
         str | None,
-        typer.Option(help="ctranslate2, transformers, or none; else ctranslate2 if installed."),
+        typer.Option(
+            help="ctranslate2, transformers, or none. Default: ctranslate2, if installed."
+        ),
+    ] = None,
+    shortlist: ShortlistOption = True,
+    synthetic_shortlist: Annotated[
+        int | None,
+        typer.Option(min=50, help="Measure synthetic models with so many random words, too."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights, sources and turns.")] = 0,
     json_: JsonFileOption = None,
@@ -108,6 +123,8 @@ def bench(
         reference=reference,
         seed=seed,
         commands=tuple(ProgramOptions.parse(each, command_timeout) for each in command or []),
+        shortlist=shortlist,
+        synthetic_words=synthetic_shortlist,
     )
     if picture is not None and not wanted.models and not wanted.synthetic:
         raise UsageError("--picture draws speed-ups of orders: name a --model DIR or --synthetic")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,6 +15,7 @@ from bothends.errors import UsageError
 if TYPE_CHECKING:
     from bothends.distillation.teachers import ModelTeacher
     from bothends.engines.registry import EngineName
+    from bothends.storage import Place
 
 WorkersOption = Annotated[
     str | None,
@@ -30,9 +31,48 @@ ShardLinesOption = Annotated[
     int, typer.Option(min=1, help="Lines of the job that are translated and saved together.")
 ]
 OnCrashOption = Annotated[
-    Literal["error", "empty"],
-    typer.Option(help="A line that crashes workers: name it and fail, or translate to nothing."),
+    Literal["error", "empty", "aside"],
+    typer.Option(
+        help="A line that crashes workers: name it and fail, translate it to nothing, or keep it "
+        "aside in crashed.jsonl as well."
+    ),
 ]
+SameKindOption = Annotated[
+    bool,
+    typer.Option("--same-kind", help="Insist on one kind of processor: others may round apart."),
+]
+ShardPictureOption = Annotated[
+    str | None,
+    typer.Option("--picture", metavar="FILE.svg", help="Draw the shards over time at the end."),
+]
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """How a job is done, as opposed to what."""
+
+    workers: str | None
+    shard: str | None
+    shard_lines: int
+    on_crash: Literal["error", "empty", "aside"]
+    same_kind: bool
+    picture: str | None
+
+
+def parse_picture(text: str | None) -> Place | None:
+    """Where a picture goes; a mistake shows before the job begins."""
+    if text is None:
+        return None
+    from bothends.storage import Remote, parse_place
+
+    place = parse_place(text)
+    if place.suffix != ".svg":
+        raise UsageError(f"--picture {text}: expected a name that ends in .svg")
+    if not isinstance(place, Remote):
+        from bothends.cli.outputs import check_writable
+
+        check_writable({"--picture FILE": place})
+    return place
 
 
 @dataclass(frozen=True)
@@ -55,7 +95,7 @@ def job_teacher(
 
     if format_ not in (None, "lines"):
         raise UsageError(f"--format {format_}: a job translates lines, not documents")
-    directory = find_model(model)
+    directory = find_model(model, weights=engine == "torch")
     # A summary is of all sentences of a line.
     splits = format_ is None and read_description(directory).task == "translation"
     return ModelTeacher(
@@ -70,12 +110,9 @@ def job_teacher(
 
 def translate_job(
     teacher: ModelTeacher,
-    files: Sequence[Path],
-    output: Sequence[Path],
-    workers: str | None,
-    shard: str | None,
-    shard_lines: int,
-    on_crash: Literal["error", "empty"],
+    files: Sequence[Place],
+    output: Sequence[Place],
+    settings: JobSettings,
 ) -> None:
     """Run the job and say what was written."""
     from bothends.bulk import BulkTranslation, translate_in_bulk
@@ -87,17 +124,21 @@ def translate_job(
         raise UsageError(
             "a job needs files and one --output: translate FILE ... --output PATH --workers N"
         )
-    if len(files) == 1 and not output[0].is_dir():  # a file, as without a job
-        check_writable({"--output": output}, files)
+    target = output[0]
+    if len(files) == 1 and isinstance(target, Path) and not target.is_dir():
+        # A file, as without a job.
+        check_writable({"--output": target}, [each for each in files if isinstance(each, Path)])
     manifest = translate_in_bulk(
         BulkTranslation(
             teacher=teacher,
             inputs=tuple(files),
             output=output[0],
-            pool=parse_pool(workers or str(available_cores())),
-            share=None if shard is None else Share.parse(shard),
-            shard_lines=shard_lines,
-            on_crash=on_crash,
+            pool=parse_pool(settings.workers or str(available_cores())),
+            share=None if settings.shard is None else Share.parse(settings.shard),
+            shard_lines=settings.shard_lines,
+            on_crash=settings.on_crash,
+            same_kind=settings.same_kind,
+            picture=parse_picture(settings.picture),
         )
     )
     if manifest is None:
@@ -108,4 +149,14 @@ def translate_job(
             f"  {manifest.unfinished:,} translations cut at the length limit, "
             f"{manifest.truncated:,} over-long lines cut"
         )
+    print_job_notes(manifest.kinds, manifest.crashed)
     print(f"written to {output[0]}")
+
+
+def print_job_notes(kinds: Mapping[str, str], crashed: Sequence[str]) -> None:
+    """What a reader of the result should know of how it was made."""
+    if crashed:
+        more = f" and {len(crashed) - 3:,} more" if len(crashed) > 3 else ""
+        print(f"  no translation, as they crash workers: {', '.join(crashed[:3])}{more}")
+    if len(kinds) > 1:
+        print(f"  made by {len(kinds)} kinds of processors, which may round differently")

@@ -9,7 +9,9 @@ import typer
 
 
 def chain(
-    recipe: Annotated[Path, typer.Argument(metavar="CHAIN.yaml", help="What to make of what.")],
+    recipe: Annotated[
+        Path, typer.Argument(metavar="CHAIN.yaml", help="The chain's recipe, a YAML file.")
+    ],
     overrides: Annotated[
         list[str] | None,
         typer.Argument(metavar="KEY=VALUE", help="Settings to change, e.g. distill.beam=1."),

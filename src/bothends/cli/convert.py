@@ -14,8 +14,8 @@ def convert(
         Path,
         typer.Argument(
             metavar="SOURCE",
-            help="A Hugging Face or CTranslate2 directory, an .argosmodel package, or with --to a "
-            "model directory of bothends.",
+            help="A Hugging Face or CTranslate2 directory, hf:org/name, an .argosmodel package, or "
+            "with --to a model of bothends.",
         ),
     ],
     output: Annotated[Path, typer.Option(metavar="DIR", help="The directory to write.")],
@@ -52,7 +52,7 @@ def convert(
         typer.Option(metavar="TOKEN", help="Token that a CTranslate2 model's target begins with."),
     ] = None,
 ) -> None:
-    """Convert a model of another library, or one of ours to it."""
+    """Convert models from other libraries, or to them."""
     from bothends.convert.options import ConvertOptions
     from bothends.errors import BothendsError
     from bothends.files import is_new
@@ -61,8 +61,9 @@ def convert(
         raise BothendsError(f"{output}: exists and is not empty; name a new directory")
     if to is not None:
         from bothends.convert.export import export_foreign
+        from bothends.model.bundled import find_trainable
 
-        export_foreign(source, to, output)
+        export_foreign(find_trainable(source), to, output)
         print(f"{output}: written for {to}", file=sys.stderr)
         return
     from bothends.convert.source import convert_model

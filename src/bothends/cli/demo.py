@@ -9,10 +9,7 @@ import typer
 
 def demo(
     rounds: Annotated[
-        int,
-        typer.Option(
-            min=1, max=100_000, help="Times that each sentence is translated for the clock."
-        ),
+        int, typer.Option(min=1, max=100_000, help="Timed translations of each sentence.")
     ] = 20,
 ) -> None:
     """See how the bundled models write, and how fast.

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.cli.bulk import OnCrashOption, WorkersOption
+from bothends.cli.bulk import (
+    OnCrashOption,
+    SameKindOption,
+    ShardPictureOption,
+    WorkersOption,
+    parse_picture,
+    print_job_notes,
+)
 from bothends.cli.options import (
     DEFAULTS,
     BeamOption,
@@ -25,18 +32,20 @@ if TYPE_CHECKING:
 
 def distill(
     source: Annotated[
-        list[Path], typer.Option(metavar="FILE...", help="Source text, plain or .gz.")
+        list[str], typer.Option(metavar="FILE...", help="Source text, plain or .gz.")
     ],
-    output: Annotated[Path, typer.Option(metavar="DIR", help="The distilled corpus to write.")],
+    output: Annotated[str, typer.Option(metavar="DIR", help="The distilled corpus to write.")],
     teacher: Annotated[
         Path | None,
         typer.Option(
-            "--teacher", "--model", metavar="DIR", help="The teacher's model directory, or a name."
+            "--teacher", "--model", metavar="DIR", help="The teacher: a directory or a name."
         ),
     ] = None,
     teacher_command: Annotated[
         str | None,
-        typer.Option(metavar="CMD", help="Or a program: it writes a line for each it reads."),
+        typer.Option(
+            metavar="CMD", help="A program as the teacher: it writes a line for each line it reads."
+        ),
     ] = None,
     teacher_version: Annotated[
         str | None,
@@ -49,38 +58,46 @@ def distill(
     length_penalty: LengthPenaltyOption = DEFAULTS.length_penalty,
     max_source_length: MaxSourceLengthOption = DEFAULTS.max_source_length,
     processes: Annotated[
-        int | None, typer.Option(min=1, help="Processes that share the work; else one per core.")
+        int | None,
+        typer.Option(min=1, help="Processes that share the work. Default: one per core."),
     ] = None,
     workers: WorkersOption = None,
     shard: Annotated[
         str | None,
-        typer.Option(metavar="I/N", help="Only the I-th of N parts, for one of N machines."),
+        typer.Option(metavar="I/N", help="Do only part I of N, for one of N machines."),
     ] = None,
     merge: Annotated[
-        bool, typer.Option("--merge", help="Translate nothing: merge, or say what is missing.")
+        bool,
+        typer.Option(
+            "--merge", help="Translate nothing; merge the shards, or list the missing ones."
+        ),
     ] = False,
     drop_empty: Annotated[
         bool, typer.Option("--drop-empty", help="Drop pairs with an empty side.")
     ] = False,
     max_ratio: Annotated[
         float | None,
-        typer.Option(help="Drop pairs with more target tokens for a source token, e.g. 3."),
+        typer.Option(help="Drop pairs with more target tokens per source token, e.g. 3."),
     ] = None,
     drop_repetitions: Annotated[
         bool,
-        typer.Option("--drop-repetitions", help="Drop targets that repeat words, unlike sources."),
+        typer.Option(
+            "--drop-repetitions", help="Drop targets that repeat words when their sources do not."
+        ),
     ] = False,
     min_score: Annotated[
         float | None,
-        typer.Option(help="Drop targets with a lower log probability per token, e.g. -1.5."),
+        typer.Option(help="Drop targets below this log probability per token, e.g. -1.5."),
     ] = None,
     shard_lines: Annotated[
-        int, typer.Option(min=1, help="Lines that are translated and saved together.")
+        int, typer.Option(min=1, help="Lines per shard: translated and saved together.")
     ] = 2000,
     on_crash: OnCrashOption = "error",
+    same_kind: SameKindOption = False,
+    picture: ShardPictureOption = None,
     engine: EngineOption = "onnx",
 ) -> None:
-    """Have a teacher write the corpus that students learn from.
+    """Let a teacher translate the corpus that students learn from.
 
     Run the same command again to resume. Then: bothends prepare --source DIR/train.source --target
     DIR/train.target --vocabulary TEACHER.
@@ -98,6 +115,7 @@ def distill(
     from bothends.model.bundled import find_model
     from bothends.processes import available_cores
     from bothends.records import first_problem
+    from bothends.storage import parse_place
 
     if processes is not None and workers is not None:
         raise UsageError("--processes and --workers: give one of the two")
@@ -112,9 +130,8 @@ def distill(
         raise UsageError(first_problem(error)) from None
     model = command = None
     if teacher is not None:
-        model = ModelTeacher(
-            find_model(teacher), engine or "onnx", beam, length_penalty, max_source_length
-        )
+        directory = find_model(teacher, weights=engine == "torch")
+        model = ModelTeacher(directory, engine or "onnx", beam, length_penalty, max_source_length)
     if teacher_command is not None:
         program = ProgramOptions.parse(
             teacher_command, command_timeout, command_window, command_restart
@@ -123,8 +140,8 @@ def distill(
     manifest = run(
         Distillation(
             teacher=choose_teacher(model, command),
-            sources=tuple(source),
-            output=output,
+            sources=tuple(map(parse_place, source)),
+            output=parse_place(output),
             filters=filters,
             processes=processes or available_cores(),
             pool=None if workers is None else parse_pool(workers),
@@ -132,13 +149,15 @@ def distill(
             merge_only=merge,
             shard_lines=shard_lines,
             on_crash=on_crash,
+            same_kind=same_kind,
+            picture=parse_picture(picture),
         )
     )
     if manifest is not None:
         _print_report(manifest, output)
 
 
-def _print_report(manifest: Manifest, output: Path) -> None:
+def _print_report(manifest: Manifest, output: str) -> None:
     counts, filters = manifest.counts, manifest.filters
     reasons = {
         "empty": "with an empty side",
@@ -155,4 +174,5 @@ def _print_report(manifest: Manifest, output: Path) -> None:
             f"  {counts.unfinished:,} translations cut at the length limit, "
             f"{counts.truncated:,} over-long sources cut"
         )
+    print_job_notes(manifest.kinds, manifest.crashed)
     print(f"written to {output}")

@@ -21,6 +21,7 @@ from bothends.cli.options import (
     JsonFileOption,
     LengthPenaltyOption,
     PrecisionOption,
+    ShortlistOption,
     ThreadsOption,
 )
 from bothends.cli.outputs import check_writable, write_json
@@ -28,7 +29,7 @@ from bothends.cli.outputs import check_writable, write_json
 
 def evaluate(
     reference: Annotated[
-        Path, typer.Option(metavar="FILE", help="The right translations, one per line.")
+        Path, typer.Option(metavar="FILE", help="Reference translations, line by line.")
     ],
     model: Annotated[
         list[Path] | None,
@@ -47,7 +48,7 @@ def evaluate(
     command_restart: CommandRestartOption = False,
     hypothesis: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE...", help="Translations that exist already; after the models."),
+        typer.Option(metavar="FILE...", help="Existing translations; listed after the models."),
     ] = None,
     metrics: Annotated[
         str,
@@ -74,6 +75,7 @@ def evaluate(
     precision: PrecisionOption = None,
     engine: EngineOption = None,
     device: DeviceOption = None,
+    shortlist: ShortlistOption = True,
     invalid: InvalidOption = "error",
     output: Annotated[
         list[Path] | None,
@@ -88,7 +90,7 @@ def evaluate(
 ) -> None:
     """Score one or several systems, and compare them.
 
-    Metrics have signatures and intervals; differences are of a paired bootstrap.
+    Scores have signatures and intervals; differences come from a paired bootstrap.
     """
     from bothends.evaluation.report import draw_evaluation, legend, tables
     from bothends.evaluation.systems import EvaluationPlan, evaluate_files
@@ -115,7 +117,7 @@ def evaluate(
         options=TranslationOptions(
             beam=beam, length_penalty=length_penalty, deduplicate=deduplicate
         ),
-        loading=LoadOptions(engine, precision, threads, device),
+        loading=LoadOptions(engine, precision, threads, device, shortlist),
         invalid=invalid,
     )
     check_writable(

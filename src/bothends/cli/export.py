@@ -9,12 +9,15 @@ import typer
 
 
 def export(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Model directory.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Model directory, or hf:org/name.")
+    ],
     precision: Annotated[
-        Literal["float32", "int8"], typer.Option(help="Of the weights and their products.")
+        Literal["float32", "int8"],
+        typer.Option(help="Precision of the weights and their products."),
     ] = "int8",
     output: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Directory to write; else DIR itself.")
+        Path | None, typer.Option(metavar="DIR", help="Directory to write. Default: DIR itself.")
     ] = None,
     sample: Annotated[
         Path | None,
@@ -28,7 +31,7 @@ def export(
         bool, typer.Option(help="Compare int8 with float32; random sentences if no sample.")
     ] = True,
 ) -> None:
-    """Write the graphs that translate without PyTorch.
+    """Export a model to graphs that need no PyTorch.
 
     They are encoder.onnx and decoder.onnx, in float32 or int8.
     """
@@ -37,7 +40,9 @@ def export(
     if reference is not None and sample is None:
         raise UsageError("--reference belongs to --sample, which is missing")
     if sample is not None and not (check and precision == "int8"):
-        raise UsageError("--sample is for the check of int8, which is left out here")
+        raise UsageError(
+            "--sample is for the check of int8, which --no-check and float32 leave out"
+        )
     try:
         import onnx  # noqa: F401
         import safetensors  # noqa: F401
@@ -47,11 +52,13 @@ def export(
         ) from None
     from bothends.engines.export import export_model
     from bothends.evaluation.precision import Sample, add_lengths, report_int8
-    from bothends.model.bundled import find_trainable
+    from bothends.model.bundled import find_trainable, refuse_to_write
     from bothends.model.directory import CONFIG, DECODER, ENCODER
 
     # Before anything is written: a sample that cannot be read leaves no half of an export.
     read = None if sample is None else Sample.read(sample, reference)
+    if output is None:
+        refuse_to_write(directory, "name a directory with --output DIR")
     directory = find_trainable(directory)
     output = directory if output is None else output
     if read is not None and add_lengths(directory, read):

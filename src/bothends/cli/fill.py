@@ -30,6 +30,7 @@ def fill(
     words: Annotated[
         int | None, typer.Option(min=1, help="Exact number of words of the whole translation.")
     ] = None,
+    length: Annotated[int | None, typer.Option(min=1, help="Exact number of tokens of it.")] = None,
     min_words: Annotated[int, typer.Option(min=0, help="Fewest words of it.")] = 0,
     max_words: Annotated[int | None, typer.Option(min=1, help="Most words of it.")] = None,
     include: Annotated[
@@ -62,6 +63,7 @@ def fill(
     options: dict[str, Any] = {
         "beam": beam,
         "words": words,
+        "length": length,
         "min_words": min_words,
         "max_words": max_words,
         "include": tuple(include or ()),
@@ -69,7 +71,9 @@ def fill(
     }
     check_writable({"--svg": svg})
     FillOptions(n_best=n_best, **options)  # complains before the model is loaded
-    translator = Translator.load(model, precision=precision, threads=1, engine=engine)
+    translator = Translator.load(
+        model, precision=precision, threads=1, engine=engine, shortlist=False
+    )
     fillings = translator.fill(source, prefix, suffix, n_best, **options)
     if svg is not None:
         best = fillings[0]

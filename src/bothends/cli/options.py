@@ -14,29 +14,34 @@ DEFAULTS = TranslationOptions()
 
 ModelOption = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Model directory, or the name of a bundled model."),
+    typer.Option(metavar="DIR", help="Model directory, bundled model, or hf:org/name[@revision]."),
 ]
 BeamOption = Annotated[int, typer.Option(min=1, help="Hypotheses kept; 1 is greedy search.")]
-LengthPenaltyOption = Annotated[float, typer.Option(min=0, help="0 prefers short output.")]
+LengthPenaltyOption = Annotated[
+    float, typer.Option(min=0, help="Exponent of the length normalisation; 0 prefers short output.")
+]
 DeduplicateOption = Annotated[
-    bool, typer.Option("--deduplicate", help="Drop words and phrases that repeat at once.")
+    bool, typer.Option("--deduplicate", help="Drop words and phrases that repeat immediately.")
 ]
 MaxSourceLengthOption = Annotated[
-    int, typer.Option(min=1, help="Tokens of a line beyond which its end is cut off.")
+    int, typer.Option(min=1, help="Longest line in tokens; the rest is cut off.")
 ]
 ThreadsOption = Annotated[
-    int | None, typer.Option(min=1, help="Batches at once; else one per core.")
+    int | None, typer.Option(min=1, help="Batches translated at once. Default: one per core.")
 ]
 PrecisionOption = Annotated[
     Literal["float32", "int8"] | None,
-    typer.Option(help="Insist that the model was exported with it."),
+    typer.Option(help="Fail if the model was exported with another precision."),
 ]
 EngineOption = Annotated[
     Literal["native", "onnx", "torch"] | None,
-    typer.Option(help="What runs the network; else native for int8 if it is built, or onnx."),
+    typer.Option(help="What runs the network. Default: native for int8 if it is built, else onnx."),
 ]
 DeviceOption = Annotated[
-    str | None, typer.Option(help="Where the torch engine computes, e.g. cuda; else the CPU.")
+    str | None, typer.Option(help="Device of the torch engine, e.g. cuda. Default: the CPU.")
+]
+ShortlistOption = Annotated[
+    bool, typer.Option("--shortlist/--no-shortlist", help="Use the model's shortlist, if any.")
 ]
 InvalidOption = Annotated[
     Literal["error", "replace"], typer.Option(help="What to do about invalid UTF-8.")
@@ -49,15 +54,20 @@ JsonFileOption = Annotated[
 
 CommandOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="CMD...", help="Programs for --source: a line out for each line in."),
+    typer.Option(
+        metavar="CMD...", help="Programs that translate --source: a line out for each line in."
+    ),
 ]
 CommandTimeoutOption = Annotated[
-    float, typer.Option(help="Seconds without an answer after which a program counts as hung.")
+    float, typer.Option(help="Seconds to wait for a program's answer.")
 ]
 CommandWindowOption = Annotated[
-    int, typer.Option(min=1, help="Lines given to a program before it must answer all of them.")
+    int, typer.Option(min=1, help="Lines sent to a program before it must have answered them all.")
 ]
 CommandRestartOption = Annotated[
     bool,
-    typer.Option("--command-restart", help="The program answers at the end of its input."),
+    typer.Option(
+        "--command-restart",
+        help="The program answers only at the end of its input: start it anew each time.",
+    ),
 ]

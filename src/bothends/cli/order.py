@@ -12,7 +12,9 @@ import typer
 
 
 def order(
-    name: Annotated[str, typer.Argument(metavar="ORDER", help="Such as 2x1 or 2x2+vanilla-mask.")],
+    name: Annotated[
+        str, typer.Argument(metavar="ORDER", help="An order, such as 2x1 or 2x2+vanilla-mask.")
+    ],
     length: Annotated[
         int | None, typer.Option(min=0, max=10_000, help="Tokens of the target.  [default: 6]")
     ] = None,
@@ -36,7 +38,7 @@ def order(
     if text is None:
         words = [str(number) for number in range(1, (6 if length is None else length) + 1)]
     elif length is not None:
-        raise UsageError("--length and --text both say how long the target is; give one of them")
+        raise UsageError("give --length or --text, not both: each sets the length of the target")
     else:
         words = text.split()
         if not all(word.isprintable() for word in words):

@@ -8,7 +8,7 @@ from bothends.errors import BothendsError
 
 
 def require_torch(purpose: str) -> None:
-    """Complain where PyTorch is missing, before anything else of `purpose` is done."""
+    """Complain that PyTorch is missing before any work for `purpose` starts."""
     if find_spec("torch") is None:
         raise BothendsError(
             f"{purpose} needs PyTorch, which is not installed: pip install 'bothends[train,eval]'"

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bothends.cli.options import DEFAULTS, BeamOption, EngineOption, ModelOption
+from bothends.cli.options import (
+    DEFAULTS,
+    BeamOption,
+    EngineOption,
+    JsonFileOption,
+    ModelOption,
+)
 from bothends.errors import UsageError
+
+if TYPE_CHECKING:
+    from bothends.engines.registry import EngineName
+    from bothends.planning import Measured
+    from bothends.tables import Table
 
 
 def plan(
@@ -21,7 +32,11 @@ def plan(
         float | None, typer.Option(help="Lines that a core translates in a second; else measured.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Text of the corpus, to measure the rate.")
+        str | None,
+        typer.Option(metavar="FILE", help="Text of the corpus: measure all figures with it, here."),
+    ] = None,
+    measured: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Figures that --json has stored.")
     ] = None,
     sample: Annotated[int, typer.Option(min=1, help="Lines of --source that are measured.")] = 200,
     model: ModelOption = None,
@@ -31,53 +46,85 @@ def plan(
         float | None,
         typer.Option(help="Hours after which a worker is lost, on average; else never."),
     ] = None,
-    overhead: Annotated[
-        float, typer.Option(help="Seconds for each shard besides its lines.")
-    ] = 0.05,
-    start: Annotated[
-        float | None, typer.Option(help="Seconds until a worker begins; else measured, or 5.")
+    stragglers: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE:TIMES", help="Slow workers: 0.05:3 is one in 20, 3 x slower."),
     ] = None,
-    restart: Annotated[float, typer.Option(help="Seconds until a lost worker is replaced.")] = 10.0,
+    overhead: Annotated[
+        float | None, typer.Option(help="Seconds for each shard besides its lines.")
+    ] = None,
+    start: Annotated[float | None, typer.Option(help="Seconds until a worker begins.")] = None,
+    restart: Annotated[
+        float | None, typer.Option(help="Seconds until a lost worker is replaced.")
+    ] = None,
+    serial: Annotated[
+        float | None, typer.Option(help="Seconds for each line in the process that merges.")
+    ] = None,
+    shard_lines: Annotated[
+        int | None, typer.Option(min=1, help="Lines of a shard; else the best number.")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Jobs that the text is split into, at work at once.")
+    ] = 1,
+    json_: JsonFileOption = None,
 ) -> None:
     """Say what a job would take: time, core hours, size of shards.
 
-    The rate is given, or measured here on one core with --source.
+    With --source, rates, overhead, start and restart are measured here first, in a minute or so;
+    --json FILE stores them for --measured FILE. With --rate, what is not given is taken from a
+    machine of ours (docs/cluster.md).
     """
     from dataclasses import replace
 
-    from bothends.bulk import measure_rate
-    from bothends.distillation.teachers import ModelTeacher
-    from bothends.engines.registry import default_engine
+    from bothends.cli.outputs import check_writable, write_json
     from bothends.jobs.plan import JobSize, best_shard_lines, forecast
-    from bothends.model.bundled import find_model
+    from bothends.planning import read_measured
     from bothends.tables import Table, print_tables
 
-    if (rate is None) == (source is None):
-        raise UsageError("give --rate, or --source FILE to measure it: one of the two")
-    notes = []
-    if source is not None:
-        directory = find_model(model)
-        teacher = ModelTeacher(directory, engine or default_engine(directory), beam)
-        measured = measure_rate(teacher, source, sample)
-        rate, start = measured.rate, measured.start if start is None else start
-        notes.append(
-            f"measured here on one core: {rate:,.1f} lines a second, {measured.start:.1f} s to "
-            f"begin ({measured.lines:,} lines of {source})"
+    if sum(given is not None for given in (rate, source, measured)) != 1:
+        raise UsageError(
+            "give --rate, --measured FILE, or --source FILE to measure: one of the three"
         )
-    assert rate is not None
+    check_writable({"--json": json_})
+    figures: Measured | None = read_measured(measured) if measured else None
+    tables, notes = [], []
+    if source is not None:
+        found = _measure(source, model, engine, beam, sample)
+        figures = found[0]
+        tables.append(_figures_table(found))
+        notes.append(f"measured here with {figures.lines:,} lines of {source}: {figures.kind}")
+        write_json(json_, figures.model_dump(mode="json"))
+    share, slowness = _stragglers(stragglers)
+
+    def chosen(given: float | None, name: str) -> float:
+        if given is not None:
+            return given
+        return float(getattr(figures, name)) if figures else TYPICAL[name]
+
     rows = []
     for count in _numbers("--lines", lines):
         for cores in _numbers("--workers", workers):
+            if figures is None:
+                assert rate is not None
+                speed = rate
+            elif cores == 1:
+                speed = 1 / (1 / figures.rate_alone + figures.line_overhead)
+            else:
+                speed = figures.effective_rate
             size = JobSize(
                 lines=count,
                 workers=cores,
-                rate=rate,
-                overhead=overhead,
-                start=5.0 if start is None else start,
-                restart=restart,
+                rate=speed,
+                overhead=chosen(overhead, "overhead"),
+                start=chosen(start, "start"),
+                restart=chosen(restart, "restart"),
                 mean_time_between_losses=float("inf") if losses is None else 3600 * losses,
+                stragglers=share,
+                slowness=slowness,
+                serial=chosen(serial, "serial"),
+                jobs=jobs,
             )
-            best = forecast(replace(size, shard_lines=best_shard_lines(size)))
+            best = forecast(replace(size, shard_lines=shard_lines or best_shard_lines(size)))
             rows.append(
                 (
                     f"{count:,}",
@@ -85,13 +132,79 @@ def plan(
                     _time(best.seconds),
                     f"{best.core_hours:,.1f}",
                     f"{best.efficiency:.0%}",
-                    f"{best.losses:,.0f}",
+                    f"{best.losses:,.1f}",
                     f"{best.size.shard_lines:,}",
+                    _time(size.serial_seconds),
                 )
             )
-    headings = ("lines", "cores", "time", "core hours", "in use", "lost workers", "shard lines")
+    headings = (
+        *("lines", "cores", "time", "core hours", "in use", "lost workers", "shard lines"),
+        "of it one process",
+    )
     notes.append("in use: the share of core hours in which lines were translated that counted")
-    print_tables([Table("Plan", headings, tuple(rows))], notes)
+    notes.append(
+        "of it one process: reading the text at the beginning and merging at the end, which --jobs "
+        "shares"
+    )
+    print_tables([*tables, Table("Plan", headings, tuple(rows))], notes)
+
+
+#: Where nothing is measured: of the machine and model in docs/cluster.md.
+TYPICAL = {"overhead": 0.0014, "start": 0.93, "restart": 0.51, "serial": 1.42e-5}
+
+
+def _measure(
+    source: str, model: Path | None, engine: EngineName | None, beam: int, sample: int
+) -> list[Measured]:
+    """Figures of each engine that runs the model, the one that a job would take first."""
+    from bothends.cli.bulk import SearchSettings, job_teacher
+    from bothends.engines.registry import default_engine
+    from bothends.model.bundled import find_model
+    from bothends.planning import measure
+    from bothends.processes import available_cores
+    from bothends.storage import parse_place
+
+    directory, place = find_model(model), parse_place(source)
+    engines: list[EngineName] = [engine or default_engine(directory)]
+    if engine is None and engines[0] == "native":
+        engines.append("onnx")
+    search = SearchSettings(beam, DEFAULTS.length_penalty, DEFAULTS.max_source_length)
+    return [
+        measure(job_teacher(model, name, search, None), name, place, sample, available_cores())
+        for name in engines
+    ]
+
+
+def _figures_table(found: list[Measured]) -> Table:
+    from bothends.tables import Table
+
+    cores = found[0].cores
+    headings = (
+        *("engine", "lines/s alone", f"lines/s, {cores} busy", "start s", "restart s"),
+        *("shard ms", "line us", "one process, line us"),
+    )
+    rows = [
+        (
+            each.engine,
+            f"{each.rate_alone:,.1f}",
+            f"{each.rate:,.1f}",
+            f"{each.start:.2f}",
+            f"{each.restart:.2f}",
+            f"{1e3 * each.overhead:.1f}",
+            f"{1e6 * each.line_overhead:.1f}",
+            f"{1e6 * each.serial:.1f}",
+        )
+        for each in found
+    ]
+    return Table("Measured, for each worker", headings, tuple(rows))
+
+
+def _stragglers(text: str | None) -> tuple[float, float]:
+    share, _, times = (text or "0:1").partition(":")
+    try:
+        return float(share), float(times)
+    except ValueError:
+        raise UsageError(f"--stragglers {text}: expected SHARE:TIMES, such as 0.05:3") from None
 
 
 def _numbers(option: str, text: str) -> list[int]:
@@ -105,4 +218,6 @@ def _numbers(option: str, text: str) -> list[int]:
 
 
 def _time(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
     return "never" if seconds > 3e9 else str(timedelta(seconds=round(seconds)))

@@ -59,7 +59,7 @@ def prepare(
         bool, typer.Option("--separate-vocabularies", help="Train one vocabulary per side.")
     ] = False,
     character_coverage: Annotated[
-        float, typer.Option(help="Share of all characters with an entry; the rest is bytes.")
+        float, typer.Option(help="Share of characters with an entry; the rest is spelled in bytes.")
     ] = 0.99999,
     byte_fallback: Annotated[
         bool, typer.Option(help="Spell unknown characters in bytes, not as unknown.")
@@ -75,7 +75,7 @@ def prepare(
         bool, typer.Option("--split-digits", help="Make every digit a token of its own.")
     ] = False,
     vocabulary_sample: Annotated[
-        int, typer.Option(min=1, help="Pairs that the vocabulary is trained on at most.")
+        int, typer.Option(min=1, help="Most pairs to train the vocabulary on.")
     ] = 500_000,
     max_length: Annotated[
         int, typer.Option(help="Drop pairs with more tokens on a side; 0: no limit.")
@@ -84,19 +84,20 @@ def prepare(
         float, typer.Option(help="Drop pairs with a larger length ratio; 0: no limit.")
     ] = 9.0,
     drop_duplicates: Annotated[
-        bool, typer.Option("--drop-duplicates", help="Drop pairs that were there before.")
+        bool, typer.Option("--drop-duplicates", help="Drop repeated pairs.")
     ] = False,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads to encode with; by default one per core.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a corpus prepared before.")
+        bool, typer.Option("--overwrite", help="Replace an earlier corpus.")
     ] = False,
 ) -> None:
     """Check, filter and encode aligned text files for training."""
     from bothends.data.preparation import Preparation, TextFiles
     from bothends.data.preparation import prepare as prepare_corpus
     from bothends.errors import UsageError
+    from bothends.model.bundled import find_if_named
     from bothends.text.pairs import Filters
     from bothends.text.vocabulary import VocabularyOptions
 
@@ -112,8 +113,9 @@ def prepare(
             train=TextFiles(tuple(source), tuple(target)),
             valid=valid,
             output=output,
-            vocabulary=_vocabulary(vocabulary)
-            or VocabularyOptions(
+            vocabulary=find_if_named(vocabulary)
+            if vocabulary is not None
+            else VocabularyOptions(
                 size=_DEFAULT_SIZE if vocabulary_size is None else vocabulary_size,
                 exact=vocabulary_size is not None,
                 character_coverage=character_coverage,
@@ -164,11 +166,3 @@ def _print_report(manifest: CorpusManifest, output: Path) -> None:
             origin += "; the text has no more"
     print(f"vocabulary: {sizes}, {origin}")
     print(f"written to {output}")
-
-
-def _vocabulary(given: Path | None) -> Path | None:
-    """A vocabulary's path, or the directory of a bundled model that has one."""
-    from bothends.model.bundled import bundled_models, find_model
-
-    bundled = given is not None and str(given) in bundled_models()
-    return find_model(given) if bundled else given

@@ -34,7 +34,8 @@ def score(
     model: ModelOption = None,
     json_: JsonOption = False,
     max_length: Annotated[
-        int, typer.Option(min=1, help="A line of more tokens, on either side, is an error.")
+        int,
+        typer.Option(min=1, help="Most tokens of a line on either side; a longer one is an error."),
     ] = MAX_SCORED_LENGTH,
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Tokens of a batch on either side, padding included.")
@@ -47,7 +48,7 @@ def score(
 ) -> None:
     """Print the log probability of each target line.
 
-    The perplexity of them all goes to stderr.
+    The perplexity of all lines goes to stderr.
     """
     import numpy as np
 
@@ -55,7 +56,7 @@ def score(
     from bothends.translator import LoadOptions
 
     pairs = _pairs(LineReader([source], invalid), LineReader([target], invalid), source, target)
-    translator = LoadOptions(engine, precision, threads, device).load(model)
+    translator = LoadOptions(engine, precision, threads, device, shortlist=False).load(model)
     count, tokens, logprob = 0, 0, 0.0
     scores = translator.stream_scores(pairs, max_length=max_length, batch_tokens=batch_tokens)
     with closing(scores):

@@ -17,13 +17,18 @@ def serve(
         list[Path] | None,
         typer.Option(
             metavar="DIR",
-            help="Model directory or bundled model; may be repeated. Else all bundled models.",
+            help="Directory, bundled model or hf:org/name; may be repeated. Else all bundled ones.",
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8017,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free one.")
+    ] = 8017,
     api_keys: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Answer only clients with a key in it.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="File of keys; only clients with one of them are answered."
+        ),
     ] = None,
     new_key: Annotated[
         str | None,
@@ -31,14 +36,17 @@ def serve(
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="Let pages of this origin ask; may be repeated."),
+        typer.Option(metavar="ORIGIN", help="Allow pages of this origin (CORS); may be repeated."),
     ] = None,
     glossary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Terms to use: source<TAB>target.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Glossary: a file of lines source<TAB>target."),
     ] = None,
-    max_characters: Annotated[int, typer.Option(min=1, help="Characters of a request.")] = 20_000,
-    max_lines: Annotated[int, typer.Option(min=1, help="Lines of a request.")] = 2_000,
-    max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 1_000_000,
+    max_characters: Annotated[
+        int, typer.Option(min=1, help="Most characters of a request.")
+    ] = 20_000,
+    max_lines: Annotated[int, typer.Option(min=1, help="Most lines of a request.")] = 2_000,
+    max_body: Annotated[int, typer.Option(min=1, help="Most bytes of a request.")] = 1_000_000,
     max_beam: Annotated[int, typer.Option(min=1, help="Widest beam of a request.")] = 16,
     timeout: Annotated[float, typer.Option(help="Seconds that a request may take.")] = 60.0,
     max_waiting: Annotated[
@@ -52,10 +60,10 @@ def serve(
     engine: EngineOption = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     log_text: Annotated[
-        bool, typer.Option("--log-text", help="Log what is translated; never by default.")
+        bool, typer.Option("--log-text", help="Log users' text; off by default.")
     ] = False,
 ) -> None:
-    """Serve translations over HTTP, and a page to watch them.
+    """Serve translations over HTTP, with a page that shows them.
 
     The interface is LibreTranslate's, and one of its own under /v1; /docs describes both.
     """

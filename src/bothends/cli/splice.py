@@ -11,15 +11,17 @@ import typer
 
 def splice(
     source: Annotated[list[Path], typer.Option(metavar="FILE...", help="Text, line by line.")],
-    lines: Annotated[int, typer.Option(metavar="N", min=1, help="How many new lines.")],
+    lines: Annotated[int, typer.Option(metavar="N", min=1, help="Number of new lines.")],
     output: Annotated[Path, typer.Option(metavar="FILE", help="The text to write.")],
     exclude: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE...", help="Lines that must not come out: a test set's."),
+        typer.Option(
+            metavar="FILE...", help="Files with lines that must not be made, e.g. a test set."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another one, other lines.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
 ) -> None:
-    """Make new lines of old ones, for a teacher to translate.
+    """Make new source lines from old ones, for a teacher.
 
     The beginning of one goes on as another does that has the same two words side by side.
     """

@@ -15,7 +15,7 @@ def train(
         typer.Argument(metavar="KEY=VALUE", help="Settings to change, e.g. order=2x1."),
     ] = None,
 ) -> None:
-    """Train a model; an interrupted run goes on where it was.
+    """Train a model, or resume an interrupted run.
 
     Run the same command again to resume. Several processes: torchrun --nproc-per-node 2 -m bothends
     train RECIPE.yaml.

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,10 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bothends.cli.bulk import (
+    JobSettings,
     OnCrashOption,
+    SameKindOption,
     SearchSettings,
     ShardLinesOption,
     ShardOption,
+    ShardPictureOption,
     WorkersOption,
     job_teacher,
     translate_job,
@@ -33,63 +32,72 @@ from bothends.cli.options import (
     MaxSourceLengthOption,
     ModelOption,
     PrecisionOption,
+    ShortlistOption,
     ThreadsOption,
 )
 from bothends.cli.outputs import check_writable
 from bothends.errors import UsageError
 
 if TYPE_CHECKING:
-    from bothends.progress import Advance
-    from bothends.text.lines import LineReader
+    from bothends.storage import Place
 
 
 def translate(
     files: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(metavar="FILE", help="Text, line by line; stdin if none."),
     ] = None,
     model: ModelOption = None,
     output: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where translations go; again for each FILE, or a directory for all.",
+            help="Output file; one for all inputs, one for each, or a directory.",
         ),
     ] = None,
     format_: Annotated[
         Literal["lines", "text", "markdown", "html", "srt"] | None,
         typer.Option(
             "--format",
-            help="By default as the file name says (.txt, .md, .html, .srt), or else lines, split "
-            "where they hold several sentences; lines: one sentence each, as it is.",
+            help="Format of the input. Default: by file name (.txt, .md, .html, .srt), else lines, "
+            "which are split into sentences; with `lines`, a line is one sentence.",
         ),
     ] = None,
     beam: BeamOption = DEFAULTS.beam,
     length_penalty: LengthPenaltyOption = DEFAULTS.length_penalty,
-    n_best: Annotated[
-        int, typer.Option(min=1, help="Translations of each line.")
-    ] = DEFAULTS.n_best,
+    n_best: Annotated[int, typer.Option(min=1, help="Translations per line.")] = DEFAULTS.n_best,
     min_length: Annotated[
         int, typer.Option(min=0, help="Fewest tokens of a translation.")
     ] = DEFAULTS.min_length,
     max_length: Annotated[
         int | None,
-        typer.Option(min=1, help="Most tokens of a translation; else 2 x the line's + 20."),
+        typer.Option(min=1, help="Most tokens of a translation. Default: 2 x the line's + 20."),
     ] = DEFAULTS.max_length,
     max_source_length: MaxSourceLengthOption = DEFAULTS.max_source_length,
     deduplicate: DeduplicateOption = DEFAULTS.deduplicate,
+    rescore: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL", help="A 1x1 model that ranks the beam together with the model."
+        ),
+    ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print SCORE<TAB>TEXT.")] = False,
     json_: JsonOption = False,
     batch_tokens: Annotated[
-        int, typer.Option(min=1, help="Source tokens of a batch, padding included.")
+        int, typer.Option(min=1, help="Source tokens per batch, padding included.")
     ] = DEFAULTS.batch_tokens,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
     engine: EngineOption = None,
     device: DeviceOption = None,
+    shortlist: ShortlistOption = True,
     invalid: InvalidOption = "error",
+    glossary: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Terms to use, line by line: SOURCE<TAB>TARGET."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at a line or translation that would be cut.")
     ] = False,
@@ -101,38 +109,38 @@ def translate(
     shard: ShardOption = None,
     shard_lines: ShardLinesOption = 2000,
     on_crash: OnCrashOption = "error",
+    same_kind: SameKindOption = False,
+    picture: ShardPictureOption = None,
 ) -> None:
     """Translate text, line by line.
 
     Line N of the output belongs to line N of the input.
     """
-    from bothends.text.lines import LineReader
-    from bothends.translate_files import (
-        LineFormat,
-        OutputFiles,
-        StandardOutput,
-        choose_outputs,
-        expand_globs,
-        format_by_name,
-        translate_documents,
-        translate_files,
-    )
+    from bothends.storage import parse_place
+    from bothends.translate_files import LineFormat, choose_outputs, expand_globs, format_by_name
+    from bothends.translate_request import TranslationRequest, carry_out
     from bothends.translation import TranslationOptions
     from bothends.translator import LoadOptions
 
-    inputs = expand_globs(files or [])
+    places = [parse_place(file) for file in files or []]
+    written = [parse_place(file) for file in output or []]
     if workers is not None or shard is not None:
-        others = (n_best > 1, min_length, max_length, deduplicate, scores, json_, strict, threads)
-        if any(others) or precision or device or invalid != "error":
+        searches = (n_best > 1, min_length, max_length, deduplicate, rescore, not shortlist)
+        others = (*searches, scores, json_, strict, threads, glossary, precision, device)
+        if any(others) or invalid != "error":
             raise UsageError(
-                "of the options for translations, a job takes --beam, --length-penalty, "
-                "--max-source-length, --engine and --format lines alone"
+                "a job (--workers, --shard) takes only these options: --beam, --length-penalty, "
+                "--max-source-length, --engine and --format lines"
             )
         search = SearchSettings(beam, length_penalty, max_source_length)
         teacher = job_teacher(model, engine, search, format_)
-        translate_job(teacher, inputs, output or [], workers, shard, shard_lines, on_crash)
+        settings = JobSettings(workers, shard, shard_lines, on_crash, same_kind, picture)
+        translate_job(teacher, expand_globs(places), written, settings)
         return
-    outputs = choose_outputs(inputs, output) if output else []
+    if same_kind or picture is not None or on_crash != "error":
+        raise UsageError("--same-kind, --picture and --on-crash are of a job: give --workers, too")
+    inputs = [_path(place) for place in expand_globs(places)]
+    outputs = choose_outputs(inputs, [_path(place) for place in written]) if written else []
     check_writable({"--output": outputs}, inputs)
     options = TranslationOptions(
         beam=beam,
@@ -144,49 +152,31 @@ def translate(
         deduplicate=deduplicate,
         batch_tokens=batch_tokens,
     )
+    if rescore is not None and beam == 1:
+        raise UsageError("--rescore chooses between the hypotheses of a beam: use --beam 2 or more")
     # What a pipe brings, or a job with scores and records, are lines.
     if format_ is None and not (scores or json_ or n_best > 1):
         format_ = format_by_name(inputs)
-    is_document = format_ is not None and format_ != "lines"
-    if is_document and (n_best > 1 or scores or json_):
-        raise UsageError(
-            f"--format {format_}: is written as text, without --n-best, --scores, --json"
+    is_document = format_ not in (None, "lines")
+    if (is_document or glossary) and (n_best > 1 or scores or json_):
+        what = f"--format {format_}" if is_document else "--glossary"
+        raise UsageError(f"{what}: is written as text, without --n-best, --scores, --json")
+    carry_out(
+        TranslationRequest(
+            inputs,
+            outputs,
+            model,
+            LoadOptions(engine, precision, threads, device, shortlist),
+            options,
+            format_,
+            LineFormat(n_best, scores, json_),
+            invalid,
+            strict,
+            progress,
+            glossary,
+            rescore,
         )
-    reader = LineReader(inputs, invalid)
-    begin = time.monotonic()
-    count, advance = 0, None
-    with (
-        LoadOptions(engine, precision, threads, device).load(model) as translator,
-        ExitStack() as stack,
-    ):
-        destination = OutputFiles(outputs, stack) if outputs else StandardOutput()
-        if format_ is not None and format_ != "lines":
-            translate_documents(
-                translator, inputs, destination, format_, options, invalid, strict=strict
-            )
-        else:
-            if progress is None:  # a bar, unless somebody types the text
-                typed = not inputs and sys.stdin is not None and sys.stdin.isatty()
-                progress = sys.stderr.isatty() and not typed
-            if progress and not (sys.stdout.isatty() and not outputs):
-                advance = stack.enter_context(_bar(reader))
-            # A summary is of all sentences of a line.
-            translates = translator.description.task == "translation"
-            count = translate_files(
-                translator,
-                reader,
-                destination,
-                replace(options, split_sentences=translates and format_ is None),
-                LineFormat(n_best, scores, json_),
-                strict=strict,
-                warn_of_several=translates and format_ == "lines",
-                advance=advance,
-            )
-        if isinstance(destination, OutputFiles):
-            destination.finish()
-    if not is_document and (progress or advance is not None):
-        seconds = time.monotonic() - begin
-        print(f"{count:,} lines, {count / seconds:,.1f} a second", file=sys.stderr)
+    )
 
 
 @wraps(translate)
@@ -197,8 +187,8 @@ def summarize(**options: Any) -> None:
     translate(**{**options, "format_": options["format_"] or "lines"})
 
 
-def _bar(reader: LineReader) -> AbstractContextManager[Advance]:
-    """A progress bar, or lines of progress, with the total where it can be known."""
-    from bothends.progress import progress
-
-    return progress("translate", "lines", reader.total())
+def _path(place: Place) -> Path:
+    """A place on this machine."""
+    if isinstance(place, Path):
+        return place
+    raise UsageError(f"{place}: only a job reads and writes URLs: give --workers, too")

@@ -1,4 +1,4 @@
-"""`bothends verify`: is everything as it was written?"""
+"""`bothends verify`: compare files with their digests."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ def verify(
     directories: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DIR]...", help="Models, corpora, runs or chains; else the bundled models."
+            metavar="[DIR]...",
+            help="Models (hf:org/name, too), corpora, runs or chains; else the bundled models.",
         ),
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Take the files of a model as they are for right.")
+        bool,
+        typer.Option("--record", help="Record the digests of a model's files as they are now."),
     ] = False,
 ) -> None:
-    """Compare every file with the digest that was written with it.
+    """Compare every file with its recorded digest.
 
-    What differs is listed, and the exit status is 1.
+    Files that differ are listed, and the exit status is 1.
     """
     from bothends.errors import BothendsError, UsageError
-    from bothends.model.bundled import bundled_models, find_model
+    from bothends.model.bundled import bundled_models, find_if_named, refuse_to_write
     from bothends.verification import record as record_model
     from bothends.verification import verify as verify_directory
 
     if record:
         if not directories:
-            raise UsageError("--record needs the directories of models")
+            raise UsageError("--record: name the model directories")
         for directory in directories:
+            refuse_to_write(directory, "record a directory of yours")
             typer.echo(f"{directory}: {record_model(directory)} files recorded")
         return
     names = directories or [Path(name) for name in bundled_models()]
     problems = 0
     for name in names:
-        directory = find_model(name) if str(name) in bundled_models() else name
-        for found in verify_directory(directory):
+        for found in verify_directory(find_if_named(name, weights=True)):
             state = "as they were written" if not found.problems else "NOT as they were written"
             count = f"{found.files} {'file' if found.files == 1 else 'files'}"
             typer.echo(
@@ -48,4 +50,4 @@ def verify(
                 typer.echo(f"  {problem}")
             problems += len(found.problems)
     if problems:
-        raise BothendsError(f"{problems} {'file is' if problems == 1 else 'files are'} not right")
+        raise BothendsError(f"{problems} {'problem' if problems == 1 else 'problems'} found")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import lzma
+import os
 import stat
 import tempfile
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,11 +22,22 @@ from bothends.records import parse_json
 
 #: Bytes that the files of a package may have when unpacked: far more than any model of its kind.
 _LARGEST = 8 << 30
+#: How reading a damaged, encrypted or odd archive fails.
+_DAMAGES = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    OSError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 
 
 def convert_argos(path: Path, options: ConvertOptions) -> ConvertedModel:
     """The model in a package as one of ours."""
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, _named(path, scratch):
         root = _unpack(path, Path(scratch))
         metadata = _metadata(root)
         sentencepiece = root / "sentencepiece.model"
@@ -41,6 +57,15 @@ def convert_argos(path: Path, options: ConvertOptions) -> ConvertedModel:
         return convert_ctranslate2(root / "model", known)
 
 
+@contextmanager
+def _named(path: Path, scratch: str) -> Iterator[None]:
+    """Errors that name a file of the package, and not where it was unpacked."""
+    try:
+        yield
+    except BothendsError as error:
+        raise type(error)(str(error).replace(f"{scratch}{os.sep}", f"{path}: ")) from None
+
+
 def _unpack(path: Path, directory: Path) -> Path:
     """Unpack what we need into `directory`; no name may lead out of it."""
     try:
@@ -54,7 +79,7 @@ def _unpack(path: Path, directory: Path) -> Path:
                 entry for entry in entries if "stanza" not in PurePosixPath(entry.filename).parts
             ]
             archive.extractall(directory, wanted)
-    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError) as error:
+    except _DAMAGES as error:
         raise BothendsError(f"{path}: damaged, not an Argos package ({error})") from None
     roots = [each.parent for each in directory.rglob("metadata.json")]
     if len(roots) != 1:

@@ -66,7 +66,7 @@ def convert_ctranslate2(directory: Path, options: ConvertOptions) -> ConvertedMo
 
 @dataclass(frozen=True)
 class _Matrices:
-    """What is as large as a vocabulary."""
+    """The matrices with a row for each word."""
 
     source: NDArray[np.float32]
     target: NDArray[np.float32]

@@ -65,7 +65,9 @@ def convert_huggingface(directory: Path, options: ConvertOptions) -> ConvertedMo
     except ValidationError as error:
         raise BothendsError(f"{settings.path}: {first_problem(error)}") from None
     weights = _weights(tensors, config, layout, embeddings)
-    if settings.family == "marian" and settings.text(SINUSOID) == "interleaved":  # once ours
+    if (
+        settings.family == "marian" and settings.text(SINUSOID) == "interleaved"
+    ):  # it was a model of ours before
         order = np.argsort(interleaved_to_halves(config.width))
         weights = renumber_width(Network.of(config, GenerationOrder()), weights, order)
         config = config.model_copy(update={"sinusoid": "interleaved"})

@@ -11,6 +11,8 @@ from bothends.records import LARGEST_JSON, parse_json, read_bounded
 #: Types of model that we know, by what they call themselves.
 Family = Literal["bart", "m2m_100", "marian", "mbart", "pegasus"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
+#: T5 and what was made of it.
+_RELATIVE = ("longt5", "mt5", "switch_transformers", "t5", "udop", "umt5")
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
 _ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -49,10 +51,16 @@ class Settings:
     @property
     def family(self) -> Family:
         found = self._content.get("model_type")
+        if found in _RELATIVE:
+            raise BothendsError(
+                f"{self.path}: model type {found!r} cannot be converted: it knows words by their "
+                "distance, which an order that writes from both ends does not have (docs/convert.md"
+                f" says more); supported are {', '.join(FAMILIES)}"
+            )
         if found not in FAMILIES:
             raise BothendsError(
-                f"{self.path}: model type {found!r} cannot be converted; supported are "
-                f"{', '.join(FAMILIES)} (NLLB is m2m_100) and CTranslate2's Transformer models"
+                f"{self.path}: model type {found!r} cannot be converted; supported are encoder-"
+                f"decoders of the types {', '.join(FAMILIES)} (NLLB is m2m_100), and CTranslate2's"
             )
         return cast(Family, found)
 
@@ -106,14 +114,10 @@ class Settings:
     def forbidden(self) -> list[int]:
         """Tokens that are never generated."""
         words = self._generation.get("bad_words_ids", self._content.get("bad_words_ids")) or []
-        single = [
-            word[0]
-            for word in (words if isinstance(words, list) else [words])
-            if isinstance(word, list) and len(word) == 1
-        ]
-        for token in single:
-            if type(token) is not int or token < 0:
-                raise BothendsError(
-                    f"{self.path}: bad_words_ids should be tokens' ids, not {token!r}"
-                )
-        return single
+        well_formed = isinstance(words, list) and all(
+            isinstance(word, list) and all(type(token) is int and token >= 0 for token in word)
+            for word in words
+        )
+        if not well_formed:
+            raise BothendsError(f"{self.path}: bad_words_ids should be lists of token ids")
+        return [word[0] for word in words if len(word) == 1]

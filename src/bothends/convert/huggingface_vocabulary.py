@@ -140,7 +140,12 @@ def _m2m(directory: Path, settings: Settings, options: ConvertOptions) -> Foreig
     entries = list(_entries(vocabulary))
     tokenizer_config = _tokenizer_config(directory)
     languages = _added_tokens(directory, tokenizer_config, len(entries))
+    words = settings.whole("vocab_size")
     for token in sorted(languages):
+        if token >= words:
+            raise BothendsError(
+                f"{directory}: the tokenizer has a token {token}, but the model has {words} words"
+            )
         entries.extend([""] * (token + 1 - len(entries)))
         entries[token] = languages[token]
     codes = {
@@ -266,7 +271,7 @@ def _languages(
         ("--target-language", options.target_language, config.get("tgt_lang")),
     ):
         language = wanted or default
-        if language is None:
+        if not isinstance(language, str):
             some = ", ".join(list(codes)[:5])
             raise UsageError(f"{directory}: a multilingual model, add {option} ({some}, ...)")
         if not isinstance(language, str) or language not in codes:
@@ -286,7 +291,7 @@ def _entries(path: Path) -> tuple[str, ...]:
         numbers = [content[entry] for entry in entries]
     except FileNotFoundError:
         raise BothendsError(f"{path.parent}: no tokenizer, {path.name} is missing") from None
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise BothendsError(f"{path}: damaged, not a vocabulary ({error})") from None
     if numbers != list(range(len(entries))):
         raise BothendsError(f"{path}: ids should count from 0 to {len(entries) - 1}")

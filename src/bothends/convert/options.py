@@ -1,4 +1,4 @@
-"""What a user can tell a converter that the files do not say."""
+"""Options of a converter: facts that the model's files do not hold."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bothends.model.spec import Network, Norm, Projection, Table
+from bothends.model.spec import LookupTable, Network, Norm, Projection
 from bothends.model.weights import Weights
 from bothends.order import IntArray
 
@@ -27,7 +27,7 @@ def renumber_width(network: Network, weights: Weights, order: IntArray) -> Weigh
     renumbered: Weights = dict(weights)
 
     def visit(part: Any) -> None:
-        if isinstance(part, Table):
+        if isinstance(part, LookupTable):
             renumbered[part.weight.name] = weights[part.weight.name][:, order]
         elif isinstance(part, Norm):
             for tensor in (part.gain, part.shift):

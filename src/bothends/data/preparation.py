@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bothends import __version__
-from bothends.data.sampling import PairSample, affordable
+from bothends.data.sampling import PairSample, within_memory
 from bothends.data.shards import (
     MANIFEST,
     TRAIN,
@@ -73,7 +73,7 @@ class TextFiles:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Everything that is asked of `prepare`."""
+    """The settings of `prepare`."""
 
     train: TextFiles
     valid: TextFiles | None
@@ -119,7 +119,7 @@ def prepare(options: Preparation) -> CorpusManifest:
                 continue
             # What is measured on validation pairs must not depend on a filter: all are kept.
             filters = options.filters if name == TRAIN else Filters(max_length=0, max_ratio=0)
-            split = _SplitInTheMaking(directory, name, vocabularies, filters, options.threads)
+            split = _SplitWriter(directory, name, vocabularies, filters, options.threads)
             with progress(f"encode {name}", "pairs", total) as advance:
                 for sources, targets in options.texts[name].batches():
                     split.add(sources, targets)
@@ -165,19 +165,19 @@ def _train_vocabularies(
     """The vocabularies, written into `directory`, and the number of lines they were trained on."""
     sources, targets = sample.sides()
     if separate:
-        sources, targets = affordable(sources), affordable(targets)
+        sources, targets = within_memory(sources), within_memory(targets)
         vocabularies = Vocabularies(
             train_vocabulary(sources, directory / SOURCE_VOCABULARY, options),
             train_vocabulary(targets, directory / TARGET_VOCABULARY, options),
         )
         return vocabularies, len(sources) + len(targets)
-    # One by one, so that both sides have their share of what is affordable.
-    lines = affordable(list(chain.from_iterable(zip(sources, targets, strict=True))))
+    # One by one, so that both sides have their share of the memory.
+    lines = within_memory(list(chain.from_iterable(zip(sources, targets, strict=True))))
     joint = train_vocabulary(lines, directory / VOCABULARY, options)
     return Vocabularies(joint, joint), len(lines)
 
 
-class _SplitInTheMaking:
+class _SplitWriter:
     """One split while it is encoded, filtered, counted and written."""
 
     def __init__(
@@ -225,10 +225,12 @@ class _SplitInTheMaking:
         record, files = self._writer.close()
         files |= dict(file.close() for file in self._text)
         dropped = {reason: self._dropped[reason] for reason in self._filters.reasons}
+        if not self._read:
+            raise BothendsError(f"no {self._name} pairs: the files are empty")
         if not record.pairs:
             counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
-            why = counts.replace("_", " ") or "the files are empty"
-            raise BothendsError(f"no {self._name} pair is left of {self._read} ({why})")
+            why = counts.replace("_", " ")
+            raise BothendsError(f"all {self._read} {self._name} pairs were dropped ({why})")
         return record, FilterReport(read=self._read, kept=record.pairs, dropped=dropped), files
 
 
@@ -264,7 +266,7 @@ def _check_output(output: Path, overwrite: bool) -> None:
 
 
 def _check_ours(output: Path) -> None:
-    """Refuse to replace what `prepare` has not written, not even if told to overwrite."""
+    """Refuse to replace anything that `prepare` did not write, even with --overwrite."""
     try:
         manifest = read_manifest(output)
     except BothendsError:
@@ -274,5 +276,6 @@ def _check_ours(output: Path) -> None:
     others = {path.name for path in output.iterdir()} - {MANIFEST, *manifest.files}
     if others:
         raise BothendsError(
-            f"{output}: a prepared corpus, but {min(others)} is not of it; choose another name"
+            f"{output}: a prepared corpus, but {min(others)} does not belong to it; choose another "
+            "name"
         )

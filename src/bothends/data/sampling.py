@@ -11,7 +11,7 @@ SAMPLE_CHARACTERS = 100_000_000
 #: Characters in the distinct words of a sample, at about 120 bytes each in SentencePiece.
 DISTINCT_CHARACTERS = 8_000_000
 
-#: Fixed, since no sample is better than another.
+#: Random seed; fixed, since no sample is better than another.
 _SEED = 2020
 
 
@@ -33,7 +33,7 @@ class PairSample:
         self._chance = random.Random(_SEED)
 
     def add(self, sources: Iterable[str], targets: Iterable[str]) -> None:
-        """Let a batch take its chance."""
+        """Add a batch to the sample, at random."""
         for source, target in zip(sources, targets, strict=True):
             self.seen += 1
             if len(self._pairs) < self._size:
@@ -60,7 +60,7 @@ class PairSample:
         return [source for source, _ in self._pairs], [target for _, target in self._pairs]
 
 
-def affordable(lines: Sequence[str]) -> list[str]:
+def within_memory(lines: Sequence[str]) -> list[str]:
     """As many of the first lines as SentencePiece can train on within about a gigabyte.
 
     A few hundred thousand distinct words are nothing to it, but where words are not separated by

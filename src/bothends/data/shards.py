@@ -31,13 +31,7 @@ from pydantic import ValidationError
 from bothends.digests import FileRecord, RecordingWriter, record_of
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
-from bothends.records import (
-    LARGEST_JSON,
-    Strict,
-    first_problem,
-    parse_versioned,
-    read_bounded,
-)
+from bothends.records import Strict, first_problem, parse_versioned, read_bounded
 from bothends.text.pairs import FilterReport
 from bothends.text.vocabulary import Vocabularies
 
@@ -75,7 +69,7 @@ class VocabularyRecord(Strict):
 
 
 class CorpusManifest(Strict):
-    """What `manifest.json` says of a prepared corpus."""
+    """The content of a prepared corpus's `manifest.json`."""
 
     format_version: int = FORMAT_VERSION
     vocabulary: VocabularyRecord
@@ -89,7 +83,7 @@ class CorpusManifest(Strict):
 
 
 class TokenPairs:
-    """The pairs of one split, by number. Nothing is read before it is asked for."""
+    """The pairs of one split, by number. Reads only the pairs that are used."""
 
     def __init__(self, directory: Path, name: str, record: SplitRecord, tokens: TokenType) -> None:
         self.name = name
@@ -105,7 +99,7 @@ class TokenPairs:
         lengths = [len(self.source_lengths), len(self.target_lengths), len(self._offsets)]
         if lengths != 3 * [record.pairs] or [*map(len, self._shards)] != [*record.shards]:
             raise BothendsError(
-                f"{directory / MANIFEST}: damaged, what it says of split {name} does not fit the "
+                f"{directory / MANIFEST}: damaged, its record of split {name} does not fit the "
                 "files; prepare again"
             )
 
@@ -151,7 +145,7 @@ class PreparedCorpus:
         return cls(directory, manifest)
 
     def vocabularies(self) -> Vocabularies:
-        """The vocabularies, which must be those that the text was encoded with."""
+        """The vocabularies; an error if the text was encoded with others."""
         vocabularies = Vocabularies.load(self.directory)
         for vocabulary in (vocabularies.source, vocabularies.target):
             for path, content in vocabulary.contents().items():
@@ -270,14 +264,14 @@ def write_manifest(directory: Path, manifest: CorpusManifest) -> None:
 
 
 def read_manifest(directory: Path) -> CorpusManifest:
-    """What a prepared corpus says of itself, read and checked."""
+    """The manifest of a prepared corpus, read and checked."""
     path = directory / MANIFEST
     if not directory.is_dir():
         raise BothendsError(f"{directory}: no such prepared corpus; make it with bothends prepare")
     if not path.is_file():
         raise BothendsError(f"{directory}: not a prepared corpus, {MANIFEST} is missing")
     try:
-        content = parse_versioned(read_bounded(path, LARGEST_JSON), path, FORMAT_VERSION)
+        content = parse_versioned(read_bounded(path), path, FORMAT_VERSION)
     except ValueError as error:
         raise BothendsError(f"{path}: damaged, not a corpus's manifest ({error})") from None
     try:

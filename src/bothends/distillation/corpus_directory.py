@@ -7,30 +7,41 @@ shards/000000.jsonl ...      what each process wrote
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
+
+from pydantic import Field
 
 from bothends import __version__
-from bothends.digests import FileRecord, RecordingWriter
+from bothends.digests import FileRecord
 from bothends.distillation.filters import PairFilters, Reason
-from bothends.distillation.job import Job, encode_lines, read_shards
-from bothends.distillation.shard_file import Record, read_header, read_shard, shard_path
+from bothends.distillation.job import Job, encode_lines
+from bothends.distillation.shard_directory import Account, ShardDirectory, spans
+from bothends.distillation.shard_file import Record, shard_path
 from bothends.distillation.teachers import Teacher, package_versions
 from bothends.errors import BothendsError
-from bothends.files import atomic_file, write_atomically
-from bothends.progress import progress
 from bothends.provenance import source_commit
-from bothends.records import LARGEST_JSON, Strict, parse_versioned, read_bounded
+from bothends.records import Strict, parse_versioned
+from bothends.storage import (
+    Output,
+    Place,
+    names_in,
+    read_record,
+    several_outputs,
+    size_of,
+    write_whole,
+)
 
-FORMAT_VERSION = 1
+#: 2 has kinds of processors, and lines that crashed.
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 SOURCE, TARGET = "train.source", "train.target"
+#: Lines that crash whoever translates them, if they are kept aside.
+CRASHED = "crashed.jsonl"
 
 
 class Counts(Strict):
@@ -56,6 +67,10 @@ class Manifest(Strict):
     files: dict[str, FileRecord]
     #: SHA-256 of every shard
     shards: dict[str, str]
+    #: which shards were made by which kind of processor
+    kinds: dict[str, str] = Field(default_factory=dict)
+    #: `FILE:LINE` of lines that crash whoever translates them
+    crashed: tuple[str, ...] = ()
     #: paths as they were given, the teacher's description, versions
     provenance: dict[str, Any]
 
@@ -64,31 +79,19 @@ class Manifest(Strict):
 class DistilledCorpus:
     """The directory of a distilled corpus, complete or in the making."""
 
-    path: Path
+    path: Place
 
     @property
-    def shards(self) -> Path:
-        return self.path / "shards"
+    def shards(self) -> ShardDirectory:
+        return ShardDirectory(self.path / "shards")
 
     def open(self, job: Job) -> None:
         """Make the directory, or check that whatever is in it belongs to `job`."""
-        ours = self.shards.is_dir() or (self.path / MANIFEST).is_file()
-        empty = not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir()))
-        if not ours and not empty:
+        ours = self.shards.exists() or (self.path / MANIFEST).is_file()
+        if not ours and (self.path.is_file() or names_in(self.path)):
             # Whatever it is, it is not ours to write into.
             raise BothendsError(f"{self.path}: exists and is not a distilled corpus")
-        for path in sorted(self.shards.glob("*.jsonl")):
-            read_header(path, job)
-        try:
-            self.shards.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BothendsError(f"{self.path}: cannot be made ({error.strerror})") from None
-
-    def missing(self, job: Job) -> list[int]:
-        """The shards that are not there yet."""
-        return [
-            number for number in range(job.shards) if not shard_path(self.shards, number).is_file()
-        ]
+        self.shards.open(job)
 
     def manifest(self) -> Manifest | None:
         """The manifest if the corpus is complete, or None."""
@@ -96,64 +99,83 @@ class DistilledCorpus:
         if not path.is_file():
             return None
         try:
-            content = parse_versioned(read_bounded(path, LARGEST_JSON), path, FORMAT_VERSION)
+            content = parse_versioned(read_record(path), path, FORMAT_VERSION)
             manifest = Manifest.model_validate(content)
         except ValueError:  # pydantic's errors are such, too
             raise BothendsError(
                 f"{path}: not the manifest of a distilled corpus, or damaged; name another --output"
             ) from None
         for name, record in manifest.files.items():
-            file = self.path / name
-            if not file.is_file() or file.stat().st_size != record.bytes:
+            if size_of(self.path / name) != record.bytes:
                 return None
         return manifest
 
     def merge(
-        self, job: Job, filters: PairFilters, teacher: Teacher, sources: Sequence[Path]
+        self,
+        job: Job,
+        filters: PairFilters,
+        teacher: Teacher,
+        sources: Sequence[Place],
+        *,
+        same_kind: bool = False,
+        crashed_aside: bool = False,
     ) -> Manifest:
         """Write text and manifest out of the shards, which must all be there and whole."""
-        if missing := self.missing(job):
+        if missing := self.shards.missing(job):
             raise BothendsError(
-                f"{self.shards}: {len(missing)} of {job.shards} shards are missing "
-                f"({_spans(missing)}); the same command without --merge makes them"
+                f"{self.shards.place}: {len(missing)} of {job.shards} shards are missing "
+                f"({_few(spans(missing))}); the same command without --merge makes them"
             )
         (self.path / MANIFEST).unlink(missing_ok=True)
+        account = Account(job, sources)
         digests: dict[str, str] = {}
-        with (
-            atomic_file(self.path / SOURCE) as source,
-            atomic_file(self.path / TARGET) as target,
-            progress("merge", "lines", job.lines) as advance,
-        ):
-            text = _TextInTheMaking(source, target, filters)
-            for number, lines in enumerate(read_shards(sources, job.shard_lines)):
-                path = shard_path(self.shards, number)
-                text.add(lines, read_shard(path, job, lines))
-                digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-                advance(len(lines))
-        counts, files = text.records()
+        with several_outputs() as outputs:
+            text = _TextInTheMaking(self.path, filters, outputs)
+            for lines, shard in self.shards.read(job, sources, account):
+                text.add(lines, shard.records)
+                digests[shard_path(self.path, shard.header.number).name] = shard.sha256
+            if same_kind:
+                account.check_same_kind(self.path)
+            if crashed_aside and account.crashed:
+                text.keep(CRASHED, account.crashed_file())
+            counts, files = text.finish()
         manifest = Manifest(
             job=job,
             filters=filters,
             counts=counts,
             files=files,
             shards=digests,
+            kinds=account.kinds,
+            crashed=tuple(map(str, account.crashed)),
             provenance=provenance_of(teacher, sources),
         )
         content = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
-        write_atomically(self.path / MANIFEST, content.encode())
-        for leftover in self.shards.glob(".*.partial"):  # of processes that were killed
-            leftover.unlink(missing_ok=True)
+        write_whole(self.path / MANIFEST, content.encode())
+        self.shards.remove_leftovers()
         return manifest
 
 
 class _TextInTheMaking:
     """The two text files while pairs are filtered, counted and written."""
 
-    def __init__(self, source: BinaryIO, target: BinaryIO, filters: PairFilters) -> None:
+    def __init__(self, directory: Place, filters: PairFilters, outputs: list[Output]) -> None:
+        self._directory = directory
         self._filters = filters
-        self._files = {SOURCE: RecordingWriter(source), TARGET: RecordingWriter(target)}
+        self._outputs = outputs
+        self._files: dict[str, Output] = {}
+        for name in (SOURCE, TARGET):
+            self._open(name)
         self._read = self._kept = self._unfinished = self._truncated = 0
         self._dropped: Counter[Reason] = Counter()
+
+    def _open(self, name: str) -> Output:
+        self._files[name] = Output(self._directory / name)
+        self._outputs.append(self._files[name])
+        return self._files[name]
+
+    def keep(self, name: str, content: bytes) -> None:
+        """A further file."""
+        self._open(name).write(content)
 
     def add(self, lines: Sequence[str], records: Sequence[Record]) -> None:
         """Add the pairs of a shard."""
@@ -172,8 +194,8 @@ class _TextInTheMaking:
         self._files[SOURCE].write(encode_lines(sources))
         self._files[TARGET].write(encode_lines(targets))
 
-    def records(self) -> tuple[Counts, dict[str, FileRecord]]:
-        """What is in the files."""
+    def finish(self) -> tuple[Counts, dict[str, FileRecord]]:
+        """Close the files; what is in them."""
         counts = Counts(
             read=self._read,
             kept=self._kept,
@@ -181,10 +203,10 @@ class _TextInTheMaking:
             unfinished=self._unfinished,
             truncated=self._truncated,
         )
-        return counts, {name: file.record() for name, file in self._files.items()}
+        return counts, {name: file.close() for name, file in self._files.items()}
 
 
-def provenance_of(teacher: Teacher, sources: Sequence[Path]) -> dict[str, Any]:
+def provenance_of(teacher: Teacher, sources: Sequence[Place]) -> dict[str, Any]:
     """Who translated what, where: for readers of a manifest."""
     return {
         **teacher.provenance(),
@@ -198,18 +220,7 @@ def provenance_of(teacher: Teacher, sources: Sequence[Path]) -> dict[str, Any]:
     }
 
 
-def _spans(numbers: Sequence[int]) -> str:
-    """Numbers as `0, 3-5 and 9 more`."""
-    spans = [f"{first}-{last}" if first < last else f"{first}" for first, last in _runs(numbers)]
-    more = len(spans) - 3
-    return ", ".join(spans[:3]) + (f" and {more} more gaps" if more > 0 else "")
-
-
-def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    first = last = numbers[0]
-    for number in numbers[1:]:
-        if number != last + 1:
-            yield first, last
-            first = number
-        last = number
-    yield first, last
+def _few(parts: Sequence[str]) -> str:
+    """The first parts, and how many more there are."""
+    more = len(parts) - 3
+    return ", ".join(parts[:3]) + (f" and {more} more gaps" if more > 0 else "")

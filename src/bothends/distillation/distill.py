@@ -1,10 +1,9 @@
-"""From a teacher and source text to a distilled corpus: look what is there, do the rest, merge."""
+"""A teacher and source text to a distilled corpus: translate the missing shards, and merge."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from bothends.distillation.corpus_directory import DistilledCorpus, Manifest
 from bothends.distillation.filters import PairFilters
@@ -14,15 +13,16 @@ from bothends.distillation.teachers import Teacher
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import ATTEMPTS, Pool, pool_of
+from bothends.storage import Place
 
 
 @dataclass(frozen=True)
 class Distillation:
-    """Everything that is asked of `distill`."""
+    """The settings of `distill`."""
 
     teacher: Teacher
-    sources: tuple[Path, ...]
-    output: Path
+    sources: tuple[Place, ...]
+    output: Place
     filters: PairFilters = field(default_factory=PairFilters)
     processes: int = 1
     #: translate this part only, and leave merging to another call
@@ -31,8 +31,12 @@ class Distillation:
     merge_only: bool = False
     shard_lines: int = SHARD_LINES
     on_crash: OnCrash = "error"
-    #: who does the work; else `processes` of this machine
+    #: the workers; by default `processes` on this machine
     pool: Pool | None = None
+    #: insist that one kind of processor makes all shards
+    same_kind: bool = False
+    #: where a picture of the shards over time goes
+    picture: Place | None = None
 
     def __post_init__(self) -> None:
         if self.share is not None and self.merge_only:
@@ -40,7 +44,7 @@ class Distillation:
         if self.processes < 1:
             raise UsageError(f"processes must be at least 1, but are {self.processes}")
         if self.filters.min_score is not None and not self.teacher.has_scores:
-            raise UsageError("--min-score needs log probabilities, which a program does not tell")
+            raise UsageError("--min-score needs log probabilities, which a program does not give")
 
 
 def distill(options: Distillation) -> Manifest | None:
@@ -63,7 +67,7 @@ def distill(options: Distillation) -> Manifest | None:
     corpus.open(job)
     # Machines that share the work may share the directory.
     busy = f"{options.output}: another process is at work there"
-    with lock_directory(corpus.shards, busy, shared=options.share is not None):
+    with lock_directory(corpus.shards.place, busy, shared=options.share is not None):
         return _translate_and_merge(options, job, corpus)
 
 
@@ -73,22 +77,37 @@ def _translate_and_merge(
     if not options.merge_only:
         _translate(options, job, corpus)
     if options.share is not None:
-        missing = len(corpus.missing(job))
+        missing = len(corpus.shards.missing(job))
         _say(
             f"{options.output}: {job.shards - missing:,} of {job.shards:,} shards are there"
             + ("" if missing else "; the same command without --shard merges them")
         )
         return None
-    return corpus.merge(job, options.filters, options.teacher, options.sources)
+    return corpus.merge(
+        job,
+        options.filters,
+        options.teacher,
+        options.sources,
+        same_kind=options.same_kind,
+        crashed_aside=options.on_crash == "aside",
+    )
 
 
 def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> None:
-    share = options.share or Share()
-    run = ShardRun(options.teacher, job, options.sources, corpus.shards, share, options.on_crash)
+    run = ShardRun(
+        options.teacher,
+        job,
+        options.sources,
+        corpus.shards,
+        options.share or Share(),
+        options.on_crash,
+        options.same_kind,
+        options.picture,
+    )
     missing = run.missing()
     if not missing:
         return
-    there = job.shards - len(corpus.missing(job))
+    there = job.shards - len(corpus.shards.missing(job))
     if there:
         _say(f"{options.output}: going on, {there:,} of {job.shards:,} shards are there")
     pool = options.pool or pool_of(min(options.processes, len(missing)), ATTEMPTS)

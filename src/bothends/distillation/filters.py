@@ -1,4 +1,4 @@
-"""Which pairs of a distilled corpus are left out. By default none is: line N stays line N.
+"""Which pairs of a distilled corpus are dropped. By default none: line N stays line N.
 
 A teacher's mistakes are of a few kinds that need no reference to be seen.
 """

@@ -1,4 +1,4 @@
-"""What decides a distilled corpus: teacher, settings, source text. And nothing else.
+"""All that a distilled corpus depends on: teacher, settings, source text.
 
 Every shard carries this description of the job it belongs to, so that work of another teacher,
 another beam or another text is never merged with it. Paths are no part of it: machines that share
@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, Protocol
 
 from bothends.engines.registry import EngineName
 from bothends.errors import BothendsError, UsageError
 from bothends.records import Strict
+from bothends.storage import Place
 from bothends.text.pairs import read_batches, read_lines
 
 #: Lines of a shard: half a minute of one core, more or less.
@@ -88,7 +88,7 @@ class HasSettings(Protocol):
 
 
 def describe_job(
-    teacher: HasSettings, sources: Sequence[Path], shard_lines: int = SHARD_LINES
+    teacher: HasSettings, sources: Sequence[Place], shard_lines: int = SHARD_LINES
 ) -> Job:
     """Read the teacher and all source text once; a mistake in the text shows now, not in hours."""
     if shard_lines < 1:
@@ -105,7 +105,7 @@ def describe_job(
     return job
 
 
-def _record(path: Path) -> SourceRecord:
+def _record(path: Place) -> SourceRecord:
     if path.exists() and not path.is_file():
         raise BothendsError(f"{path}: not a regular file, and text is read several times")
     lines, digest = 0, hashlib.sha256()
@@ -120,7 +120,7 @@ def encode_lines(lines: Iterable[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def read_shards(sources: Sequence[Path], shard_lines: int) -> Iterator[list[str]]:
+def read_shards(sources: Sequence[Place], shard_lines: int) -> Iterator[list[str]]:
     """The source lines of each shard. The files count as one text: a shard may span two of them."""
     lines = chain.from_iterable(map(read_lines, sources))
     while shard := list(islice(lines, shard_lines)):

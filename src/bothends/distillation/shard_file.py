@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from bothends.distillation.job import Job, encode_lines
 from bothends.errors import BothendsError
-from bothends.files import write_atomically
 from bothends.records import LARGEST_JSON, Strict, parse_json, parse_versioned
+from bothends.storage import Place, open_reading, write_whole
 from bothends.translation import Translation
 
-FORMAT_VERSION = 1
+#: 2 has the kind of processor, and lines that crashed.
+FORMAT_VERSION = 2
 
 
 class Header(Strict):
-    """What the first line of a shard says."""
+    """The first line of a shard."""
 
     format_version: int = FORMAT_VERSION
     number: int
@@ -33,16 +33,20 @@ class Header(Strict):
     source_sha256: str
     #: of everything after this line
     records_sha256: str
+    #: processor, kernels and versions that translated it: others may round differently
+    kind: str | None = None
+    #: lines, by index, that crash whoever translates them, and so have no translation
+    crashed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Record:
-    """The translation of one source line, and what filters ask of it."""
+    """The translation of one source line, and what filters need to know."""
 
     text: str
-    #: of the tokens and the end symbol; None if the teacher does not tell
+    #: of the tokens and the end symbol; None if the teacher gives none
     logprob: float | None
-    #: length of the text; in characters if the teacher does not tell its tokens
+    #: length of the text in tokens; in characters if the teacher gives no tokens
     tokens: int
     source_tokens: int
     #: False: cut at the length limit
@@ -68,12 +72,27 @@ class Record:
         return None if self.logprob is None else self.logprob / (self.tokens + 1)
 
 
-def shard_path(directory: Path, number: int) -> Path:
+@dataclass(frozen=True)
+class ShardContent:
+    """A shard that was read: its header, its records, and the SHA-256 of all of it."""
+
+    header: Header
+    records: list[Record]
+    sha256: str
+
+
+def shard_path(directory: Place, number: int) -> Place:
     return directory / f"{number:06}.jsonl"
 
 
 def write_shard(
-    directory: Path, job: Job, number: int, lines: Sequence[str], records: Sequence[Record]
+    directory: Place,
+    job: Job,
+    number: int,
+    lines: Sequence[str],
+    records: Sequence[Record],
+    kind: str | None = None,
+    crashed: Iterable[int] = (),
 ) -> None:
     """Write a shard whole, or not at all."""
     body = encode_lines(json.dumps(asdict(record), ensure_ascii=False) for record in records)
@@ -82,18 +101,42 @@ def write_shard(
         job=job,
         source_sha256=hashlib.sha256(encode_lines(lines)).hexdigest(),
         records_sha256=hashlib.sha256(body).hexdigest(),
+        kind=kind,
+        crashed=tuple(sorted(crashed)),
     )
     first = json.dumps(header.model_dump(mode="json")).encode() + b"\n"
-    write_atomically(shard_path(directory, number), first + body)
+    write_whole(shard_path(directory, number), first + body)
 
 
-def read_header(path: Path, job: Job) -> Header:
+def read_header(path: Place, job: Job) -> Header:
     """The header of a shard, which must be one of `job` and stand at its place."""
     try:
-        with open(path, "rb") as file:
+        with open_reading(path) as file:
             line = file.readline(LARGEST_JSON)
     except OSError as error:
-        raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
+        raise _unreadable(path, error) from None
+    return _parse_header(line, path, job)
+
+
+def read_shard(path: Place, job: Job, lines: Sequence[str]) -> ShardContent:
+    """A shard, after checking that it is whole and belongs to `lines`."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    first, _, body = content.partition(b"\n")
+    header = _parse_header(first, path, job)
+    if hashlib.sha256(body).hexdigest() != header.records_sha256:
+        raise _damaged(path)
+    if hashlib.sha256(encode_lines(lines)).hexdigest() != header.source_sha256:
+        raise BothendsError(
+            f"{path}: its source lines are not those of the text; the text has changed meanwhile"
+        )
+    records = [Record(**parse_json(line)) for line in body.split(b"\n")[:-1]]
+    return ShardContent(header, records, hashlib.sha256(content).hexdigest())
+
+
+def _parse_header(line: bytes, path: Place, job: Job) -> Header:
     try:
         header = Header.model_validate(parse_versioned(line, path, FORMAT_VERSION))
     except ValueError:  # pydantic's errors are such, too
@@ -107,19 +150,9 @@ def read_header(path: Path, job: Job) -> Header:
     return header
 
 
-def read_shard(path: Path, job: Job, lines: Sequence[str]) -> list[Record]:
-    """The records of a shard, after checking that they are whole and belong to `lines`."""
-    header = read_header(path, job)
-    content = path.read_bytes()
-    body = content[content.index(b"\n") + 1 :]
-    if hashlib.sha256(body).hexdigest() != header.records_sha256:
-        raise _damaged(path)
-    if hashlib.sha256(encode_lines(lines)).hexdigest() != header.source_sha256:
-        raise BothendsError(
-            f"{path}: its source lines are not those of the text; the text has changed meanwhile"
-        )
-    return [Record(**parse_json(line)) for line in body.split(b"\n")[:-1]]
+def _unreadable(path: Place, error: OSError) -> BothendsError:
+    return BothendsError(f"{path}: cannot be read ({error.strerror or error})")
 
 
-def _damaged(path: Path) -> BothendsError:
+def _damaged(path: Place) -> BothendsError:
     return BothendsError(f"{path}: damaged; remove it, and the same command makes it again")

@@ -1,9 +1,10 @@
-"""Who translates the source text: a model of ours, or any program that reads and writes lines."""
+"""Teachers: a model of ours, or any program that reads and writes lines."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -17,8 +18,15 @@ from bothends.errors import UsageError
 from bothends.jobs.digests import settings_digest
 from bothends.jobs.filter_process import ProgramOptions
 from bothends.jobs.line_program import LineProgram
-from bothends.model.directory import DECODER, ENCODER, WEIGHTS, read_description
-from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
+from bothends.model.directory import (
+    DECODER,
+    ENCODER,
+    VOCABULARIES,
+    WEIGHTS,
+    read_description,
+)
+from bothends.model.hub import shown
+from bothends.processors import processor_kind
 from bothends.translation import TranslationOptions
 from bothends.translator import Translator
 
@@ -44,7 +52,7 @@ class Teacher(Protocol):
         ...
 
     def provenance(self) -> Mapping[str, Any]:
-        """What a reader of the manifest may want to know besides."""
+        """More facts for readers of the manifest."""
         ...
 
     def packages(self) -> Sequence[str]:
@@ -71,7 +79,7 @@ class ModelTeacher:
 
     @property
     def name(self) -> str:
-        return str(self.directory)
+        return shown(self.directory)
 
     @property
     def options(self) -> TranslationOptions:
@@ -100,9 +108,9 @@ class ModelTeacher:
         description.pop("lengths", None)  # which judge a translation and do not change it
         digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
         network = (WEIGHTS,) if self.engine == "torch" else (ENCODER, DECODER)
-        for name in (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *network):
+        for name in (*VOCABULARIES, *network):
             path = self.directory / name
-            if path.is_file():  # what is missing is said by `start`
+            if path.is_file():  # `start` reports missing files
                 digest.update(name.encode())
                 with open(path, "rb") as file:
                     while chunk := file.read(1 << 20):
@@ -111,7 +119,7 @@ class ModelTeacher:
 
     def provenance(self) -> Mapping[str, Any]:
         return {
-            "teacher": str(self.directory),
+            "teacher": shown(self.directory),
             "teacher_description": read_description(self.directory).model_dump(mode="json"),
         }
 
@@ -140,7 +148,7 @@ class CommandTeacher:
     """
 
     program: ProgramOptions
-    #: whatever tells its translations from those of another version
+    #: must change when its translations change
     version: str | None = None
     has_scores: bool = False
 
@@ -192,6 +200,23 @@ def _without_nul(text: str) -> str:
 
 def package_versions(teacher: Teacher) -> dict[str, str]:
     return {package: version(package) for package in teacher.packages()}
+
+
+def kind_of(teacher: Teacher) -> str:
+    """Processor, kernels and versions with which a teacher translates here.
+
+    Where two are equal, so are translations, to the last bit.
+    """
+    parts = [processor_kind()]
+    if getattr(teacher, "engine", None) == "native":
+        from bothends.engines.native import instruction_sets
+        from bothends.engines.native.engine import INSTRUCTION_SET
+
+        parts.append(
+            f"native {os.environ.get(INSTRUCTION_SET) or (instruction_sets() or ['?'])[-1]}"
+        )
+    parts += [f"{name} {version}" for name, version in package_versions(teacher).items()]
+    return ", ".join(parts)
 
 
 def choose_teacher(model: ModelTeacher | None, command: CommandTeacher | None) -> Teacher:

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal, get_args
 
-from bothends.documents.flows import FlowTranslator
+from bothends.documents.flows import FlowTranslator, checked_answers
 from bothends.documents.glossary import Glossary
 from bothends.documents.options import (
     DocumentOptions,
@@ -22,7 +22,7 @@ from bothends.documents.options import (
     Translate,
     TranslateWith,
 )
-from bothends.documents.plain import translate_lines, translate_plain
+from bothends.documents.plain import needs_no_reading, translate_lines, translate_plain
 from bothends.documents.protected import ALL_KINDS, check_kinds
 from bothends.documents.subtitles import translate_subtitles
 from bothends.errors import BothendsError, UsageError, nearest
@@ -78,8 +78,12 @@ def translate_document(
     protect = options.protect
     if protect is None:
         protect = frozenset() if format == "lines" else ALL_KINDS
+    kinds = check_kinds(protect)
+    if format == "text" and needs_no_reading(text, options):
+        (answer,) = checked_answers([text], translate([text]))
+        return DocumentResult(answer, DocumentReport(sentences=1))
     report = DocumentReport()
-    flows = FlowTranslator(translate, options, report, check_kinds(protect))
+    flows = FlowTranslator(translate, options, report, kinds)
     if format == "lines":
         translated = translate_lines(text, flows, options, report)
     elif format == "text":

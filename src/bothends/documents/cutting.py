@@ -70,9 +70,12 @@ class FlowCutter:
             piece.text if isinstance(piece, Text) else OBJECT if isinstance(piece, Atom) else ""
             for piece in flow
         )
+        protected = find_protected(text, self._protect)
         found: list[tuple[int, int, str | None, str]] = [
-            (start, end, None, "") for start, end, _ in find_protected(text, self._protect)
+            (start, end, None, "") for start, end, _ in protected
         ]
+        # Beside a sentence, as an image would be, not a word of it.
+        beside = {start for start, _, kind in protected if kind == "symbol"}
         if self._options.glossary is not None:
             taken = [(start, end) for start, end, _, _ in found]
             found += [
@@ -90,7 +93,11 @@ class FlowCutter:
             items += before
             # A tag inside would be lost: then it is no span. Nor is one over something opaque.
             if all(isinstance(item, Text) for item in inside):
-                items.append(Thing(tuple(source_pieces(inside)), target, term))
+                pieces = tuple(source_pieces(inside))
+                if start in beside and target is None:
+                    raw = "".join(piece.raw for piece in pieces if isinstance(piece, Text))
+                    pieces = (Atom(raw, "void"),)
+                items.append(Thing(pieces, target, term))
             else:
                 items += inside
         items += cursor.take(len(text), marks=True)

@@ -5,6 +5,9 @@ not change; then those whose placeholders or tags did not come back well, piece 
 them. A sentence that comes back unchanged keeps its source to the letter.
 """
 
+# Marks of other scripts look like ours to the linter.
+# ruff: noqa: RUF001
+
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -17,7 +20,7 @@ from bothends.documents.pieces import Close, Flow, New, Open, Piece, Text
 from bothends.documents.placement import UnplaceableError
 from bothends.documents.sentence_units import (
     Item,
-    Request,
+    SentenceRequest,
     Thing,
     has_words,
     is_words,
@@ -28,6 +31,12 @@ from bothends.documents.sentence_units import (
 from bothends.errors import BothendsError
 from bothends.text.sentences import OBJECT
 
+#: What a run may end with that a sentence ends with.
+_ENDS = (*".!?…:;", "")
+#: Marks that a run of text between two things may begin and end with.
+_BEFORE = " \t\r\n\u00a0)]},;:.!?/+&|–—-"
+_AFTER = " \t\r\n\u00a0([{,;:/+&|–—-"
+
 
 @dataclass
 class _Sentence:
@@ -35,8 +44,8 @@ class _Sentence:
 
     items: list[Item]
     #: with glossary terms masked, if there are any; and with all terms as text
-    masked: Request | None = None
-    plain: Request | None = None
+    masked: SentenceRequest | None = None
+    plain: SentenceRequest | None = None
     #: its translation, once known
     pieces: list[Piece] | None = None
     targets: list[tuple[str, str]] = field(default_factory=list)
@@ -102,13 +111,7 @@ class FlowTranslator:
         self._learn(new, self._translate(new))
 
     def _learn(self, texts: Sequence[str], answers: Sequence[str]) -> None:
-        if len(answers) != len(texts):
-            raise BothendsError(
-                f"the translator answered {len(answers)} of {len(texts)} sentences: expected all"
-            )
-        for text, answer in zip(texts, answers, strict=True):
-            # An object mark would be taken for something opaque.
-            self._known[text] = " ".join(answer.replace(OBJECT, "").split())
+        self._known.update(zip(texts, checked_answers(texts, answers), strict=True))
 
     def _first_questions(self, sentences: Sequence[_Sentence]) -> list[str]:
         style = self._options.placeholders
@@ -123,13 +126,13 @@ class FlowTranslator:
             ]
             if not has_words(items):
                 continue
-            sentence.plain = Request(without_terms(items), style)
+            sentence.plain = SentenceRequest(without_terms(items), style)
             if sentence.targets and self._options.translate_with is not None:
                 targets = tuple(target for _, target in sentence.targets)
                 if sentence.plain.possible:
                     constrained.setdefault(sentence.plain.text, targets)
             elif sentence.targets:
-                sentence.masked = Request(items, style)
+                sentence.masked = SentenceRequest(items, style)
             for request in (sentence.plain, sentence.masked):
                 if request is not None and request.possible:
                     texts += [request.text, *request.hints()]
@@ -159,7 +162,7 @@ class FlowTranslator:
         self._count_terms(sentence, missing)
         self._report.unplaced_tags += guessed
 
-    def _answer(self, request: Request) -> tuple[list[Piece], int] | None:
+    def _answer(self, request: SentenceRequest) -> tuple[list[Piece], int] | None:
         if not request.possible:
             return None
         answer = self._known.get(request.text, "")
@@ -188,7 +191,7 @@ class FlowTranslator:
     # Piece by piece
 
     def _pieces_to_ask(self, items: Sequence[Item]) -> list[str]:
-        return [join_spaces(run) for run in _runs(items) if is_words(run)]
+        return [join_spaces(_core(run)[1]) for run in _runs(items) if is_words(run)]
 
     def _in_pieces(self, sentence: _Sentence, counted: bool = True) -> list[Piece]:
         """The text between things and tags translated alone; everything else stays in place."""
@@ -211,14 +214,32 @@ class FlowTranslator:
         return pieces
 
     def _run(self, run: Sequence[Text]) -> list[Piece]:
-        text = "".join(piece.text for piece in run)
+        before, text, after = _core("".join(piece.text for piece in run))
         asked = join_spaces(text)
         answer = self._known.get(asked, "") if is_words(text) else asked
         if answer == asked:
             return list(run)
-        before = text[: len(text) - len(text.lstrip())]
-        after = text[len(text.rstrip()) :]
+        if asked[-1:] not in _ENDS and answer[-1:] in ".!":
+            # Models like to end what they are given; here the sentence goes on.
+            answer = answer.rstrip(".!") or answer
         return [New(before + answer + after)]
+
+
+def _core(run: str) -> tuple[str, str, str]:
+    """A run without the spaces and marks at its edges, which belong to what is beside it."""
+    start = len(run) - len(run.lstrip(_BEFORE))
+    end = max(start, len(run.rstrip(_AFTER)))
+    return run[:start], run[start:end], run[end:]
+
+
+def checked_answers(texts: Sequence[str], answers: Sequence[str]) -> list[str]:
+    """The translations of all texts, each on one line."""
+    if len(answers) != len(texts):
+        raise BothendsError(
+            f"the translator answered {len(answers)} of {len(texts)} sentences: expected all"
+        )
+    # An object mark would be taken for something opaque.
+    return [" ".join(answer.replace(OBJECT, "").split()) for answer in answers]
 
 
 def _runs(items: Sequence[Item]) -> list[str]:

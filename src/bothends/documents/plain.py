@@ -14,15 +14,51 @@ import re
 from bothends.documents.flows import FlowTranslator
 from bothends.documents.options import DocumentOptions, DocumentReport
 from bothends.documents.pieces import Flow, New, Piece, Text
-from bothends.text.sentences import holds_several
+from bothends.text.sentences import holds_several, split_sentences
 
-#: Indentation, quote marks, and the mark of a list item.
+#: The time of a message in a chat, with a date or without.
+_TIME = (
+    r"(?:\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4},?[^\S\n]+)?\d{1,2}:\d{2}(?::\d{2})?"
+    r"(?:[^\S\n]?[AaPp]\.?[Mm]\b\.?)?"
+)
+_NAME = r"(?:[\w.+-]+(?:[^\S\n][\w.+-]+){0,2}:[^\S\n]+)?"
+#: Indentation, quote marks, the mark of a list item, and when a message was said by whom:
+#: `[12:01] Ann: `, `31/12/2025, 12:01 - Ann: `, `12:01 <ann> `.
 _PREFIX = re.compile(
     r"[^\S\n]*(?:[>|][^\S\n]?)*[^\S\n]*"
-    r"(?:(?:[-*+•◦‣·–—]|\(?\d{1,3}[.)]|\(?[A-Za-z][)])(?:[^\S\n]+(?:\[[ xX]\][^\S\n]+)?|$))?"
+    r"(?:(?:[-=*~_+]{2,}|[-*+•◦‣·–—]|\(?\d{1,3}[.)]|\(?[A-Za-z][)])"
+    r"(?:[^\S\n]+(?:\[[ xX]\][^\S\n]+)?|$))?"
+    rf"(?:[\[(]{_TIME}[\])][^\S\n]+(?:-[^\S\n]+)?{_NAME}|{_TIME}[^\S\n]+-[^\S\n]+{_NAME}"
+    rf"|{_TIME}[^\S\n]+)?"
+    r"(?:<[@+]?[\w.-]{1,40}>[^\S\n]+)?"
 )
+#: A rule after a title on its line: --- Day changed ---
+_RULE_AFTER = re.compile(r"(?<=\S)[^\S\n]+[-=*~_]{2,}$")
 #: A line shorter than this was not wrapped where the next word would not have fitted.
 _SHORTEST_WRAPPED = 40
+
+
+#: Letters with single spaces, commas, hyphens and apostrophes between them, one mark at the end.
+_ONE_SENTENCE = re.compile(r"[^\W\d_]+(?:(?:,? |['’-])[^\W\d_]+)*[.!?]?")
+
+
+def is_one_sentence(text: str) -> bool:
+    """Whether a text is a sentence without anything to protect or to lay out.
+
+    Most messages are. They need none of what is done for paragraphs, which takes longer than
+    anything else that a server does for them.
+    """
+    return _ONE_SENTENCE.fullmatch(text) is not None and text[0].isalpha()
+
+
+def needs_no_reading(text: str, options: DocumentOptions) -> bool:
+    """Whether a text is one sentence, and the options leave it as it is."""
+    return (
+        options.glossary is None
+        and options.splitter is split_sentences
+        and is_one_sentence(text)
+        and (options.max_length is None or options.length(text) <= options.max_length)
+    )
 
 
 def translate_plain(text: str, translator: FlowTranslator) -> str:
@@ -83,7 +119,9 @@ def _dissect(line: str, plain: bool = False) -> tuple[str, str, str]:
     stripped = line.rstrip()
     match = re.match(r"\s*", stripped) if plain else _PREFIX.match(stripped)
     cut = match.end() if match else 0
-    return stripped[:cut], stripped[cut:], line[len(stripped) :]
+    rule = None if plain else _RULE_AFTER.search(stripped, cut)
+    end = rule.start() if rule else len(stripped)
+    return stripped[:cut], stripped[cut:end], line[end:]
 
 
 def _goes_on(line: str, following: str, first: bool) -> bool:

@@ -56,6 +56,9 @@ KINDS: dict[str, str] = {
     rf"|(?<![\w/.@-])[\w-]{{1,100}}(?:\.[\w-]{{1,100}}){{0,5}}\.(?:{_EXTENSIONS})\b",
     "number": rf"(?:US\$|R\$|[$€£¥₽])\s?{_NUMBER}"
     rf"|(?<![\w.,]){_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³/])",
+    # Emoji with what joins them, and notes of songs: few vocabularies have them.
+    "symbol": "(?:[\u2600-\u27bf\u2b50\u2b55\u2669-\u266c\U0001f000-\U0001faff]"
+    "[\ufe0e\ufe0f\u200d\U000e0020-\U000e007f]*)+",
     "handle": r"(?<![\w@/.])@[A-Za-z_][\w-]{0,60}(?:/[\w.-]{1,60}\w)?\b",
 }
 ALL_KINDS = frozenset(KINDS)
@@ -84,9 +87,7 @@ def check_kinds(kinds: Collection[str]) -> frozenset[str]:
     """These kinds, if there are such."""
     for kind in kinds:
         if kind not in KINDS:
-            raise UsageError(
-                f"no kind of protected span is called {kind!r}: {nearest(kind, KINDS)}"
-            )
+            raise UsageError(f"unknown kind of protected span {kind!r}; {nearest(kind, KINDS)}")
     return frozenset(kinds)
 
 

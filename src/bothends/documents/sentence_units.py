@@ -74,7 +74,7 @@ def has_words(items: Sequence[Item]) -> bool:
     return any(isinstance(item, Text) and is_words(item.text) for item in items)
 
 
-class Request:
+class SentenceRequest:
     """A sentence as one string for a model, with names for its things."""
 
     def __init__(self, items: Sequence[Item], style: PlaceholderStyle) -> None:

@@ -1,7 +1,8 @@
 """Subtitles (SRT): numbers, times and the lines of a cue stay; what is said is translated.
 
-The lines of a cue are one text, since a sentence often runs over both; a dash begins another
-speaker's line. Formatting tags and positions stay around their words.
+The lines of a cue are one text, since a sentence often runs over both; a dash or a name in capitals
+begins another speaker's line, and a line in brackets stands for itself. Formatting tags and
+positions stay around their words.
 """
 
 # Marks of other scripts look like ours to the linter.
@@ -18,7 +19,10 @@ _TIME = r"\d{1,3}:\d{2}:\d{2}[,.]\d{1,3}"
 #: The head of a cue: its number, if there is one, and its times.
 _HEAD = re.compile(rf"(?:[^\S\n]*\d+[^\S\n]*\r?\n)?[^\S\n]*{_TIME}\s*-->\s*{_TIME}[^\n]*(?:\n|$)")
 _MARKUP = re.compile(r"(</?(?:b|i|u|s|font)(?:\s[^<>\n]*)?>|\{[^{}\n]*\})", re.IGNORECASE)
-_SPEAKER = re.compile(r"([-–—][^\S\n]*)")
+#: A dash, and the name of who speaks in capitals.
+_SPEAKER = re.compile(r"(?:[-–—][^\S\n]*)?(?:[A-Z][A-Z0-9 .'-]{0,30}:[^\S\n]+)?")
+#: A line that tells a sound: [DOOR OPENS]
+_SOUND = re.compile(r"[\[(][^\])\n]*[\])]")
 
 
 def translate_subtitles(text: str, translator: FlowTranslator) -> str:
@@ -41,9 +45,8 @@ def translate_subtitles(text: str, translator: FlowTranslator) -> str:
 
 def _cue(text: str) -> list[str | Flow]:
     body = text.rstrip()
-    speakers = re.split(r"(\r?\n(?=[-–—]))", body)
     parts: list[str | Flow] = []
-    for number, speech in enumerate(speakers):
+    for number, speech in enumerate(_speeches(body)):
         if number % 2:
             parts.append(speech)
             continue
@@ -51,6 +54,20 @@ def _cue(text: str) -> list[str | Flow]:
         begin = mark.end() if mark else 0
         parts += [speech[:begin], _flow(speech[begin:])]
     return [*parts, text[len(body) :]]
+
+
+def _speeches(body: str) -> list[str]:
+    """What is said by each, with the line breaks between them."""
+    first, *rest = re.split(r"(\r?\n)", body)
+    speeches = [first]
+    for end, line in zip(rest[::2], rest[1::2], strict=True):
+        before = speeches[-1].rpartition("\n")[2]
+        marked = _SPEAKER.match(line)
+        if (marked and marked[0]) or _SOUND.fullmatch(line) or _SOUND.fullmatch(before):
+            speeches += [end, line]
+        else:
+            speeches[-1] += end + line
+    return speeches
 
 
 def _flow(text: str) -> Flow:

@@ -3,45 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from bothends.drawing.picture import Picture, Token
+from bothends.drawing.shapes import HUES, Panel, svg_document, svg_text
 from bothends.drawing.width import display_width
 from bothends.errors import UsageError
 from bothends.order import GenerationOrder
 
 #: A picture of more tokens would be too wide to look at.
 LIMIT = 64
-
-# A hue per strand, those of facing ones far apart; white text is readable on all of them.
-_HUES = ("#2f6fde", "#d9480f", "#0b7f5f", "#b02a7a", "#6741d9", "#8a5a00", "#0b7285", "#c92a2a")
-
-# The picture brings its own ground, so it can be read even where the page's scheme is not known.
-_STYLE = """
-text { font: 14px ui-sans-serif, system-ui, 'Helvetica Neue', Arial, sans-serif; }
-.title { font-size: 22px; font-weight: 700; }
-.heading { font-weight: 600; }
-.small { font-size: 12px; }
-.centre { text-anchor: middle; }
-.ground { fill: #ffffff; stroke: #d0d7de; }
-.ink { fill: #1f2328; }
-.quiet { fill: #656d76; }
-.on { fill: #ffffff; font-weight: 600; }
-.line { fill: none; stroke: #8c959f; stroke-dasharray: 4 3; }
-.faint { fill: none; stroke: #c4cbd3; stroke-dasharray: 3 3; }
-.dot { fill: #c4cbd3; }
-.old { fill-opacity: 0.2; }
-.end { fill: #656d76; }
-"""
-_DARK = """
-.ground { fill: #0d1117; stroke: #30363d; }
-.ink { fill: #e6edf3; }
-.quiet { fill: #9198a1; }
-.line { stroke: #7d8590; }
-.faint { stroke: #4d555e; }
-.dot { fill: #4d555e; }
-.old { fill-opacity: 0.5; }
-"""
 
 _MARGIN, _NAMES, _HEIGHT, _GAP, _PITCH = 28, 76, 30, 8, 20
 
@@ -59,17 +29,17 @@ def draw_svg(order: GenerationOrder, words: Sequence[str]) -> str:
     # The mask's heading and the title may be wider than what they are about.
     width = max(column + max(mask.width, 200), 13 * len(str(order))) + _MARGIN
     height = max(slots_top + slots.height, top + mask.height) + _MARGIN
-    return _document(
+    return svg_document(
         (width, height),
         f"{order}: {picture.summary()}",
         [
-            _text(_MARGIN, 44, str(order), "title ink"),
-            _text(_MARGIN, 68, picture.summary(), "quiet"),
-            _text(_MARGIN, top - 14, "the text, step by step", "heading ink"),
+            svg_text(_MARGIN, 44, str(order), "title ink"),
+            svg_text(_MARGIN, 68, picture.summary(), "quiet"),
+            svg_text(_MARGIN, top - 14, "the text, step by step", "heading ink"),
             steps.at(_MARGIN, top),
-            _text(_MARGIN, slots_top - 14, "the slots, in generation order", "heading ink"),
+            svg_text(_MARGIN, slots_top - 14, "the slots, in generation order", "heading ink"),
             slots.at(_MARGIN, slots_top),
-            _text(column, top - 14, "what a slot may attend to", "heading ink"),
+            svg_text(column, top - 14, "what a slot may attend to", "heading ink"),
             mask.at(column, top),
         ],
     )
@@ -85,52 +55,24 @@ def draw_gap_svg(order: GenerationOrder, words: Sequence[str], gap: tuple[int, i
     width, height = steps.width + 2 * _MARGIN, top + steps.height + _MARGIN
     tokens = gap[1] - gap[0]
     what = f"a gap of {tokens} {'token' if tokens == 1 else 'tokens'} between given words"
-    return _document(
+    return svg_document(
         (width, height),
         f"{order}: {what}",
         [
-            _text(_MARGIN, 44, str(order), "title ink"),
-            _text(_MARGIN, 68, f"{what}: grey is read, colour is written", "quiet"),
+            svg_text(_MARGIN, 44, str(order), "title ink"),
+            svg_text(_MARGIN, 68, f"{what}: grey is read, colour is written", "quiet"),
             steps.at(_MARGIN, top),
         ],
     )
 
 
-def _document(size: tuple[int, int], title: str, body: Sequence[str]) -> str:
-    width, height = size
-    hues = "".join(f".s{i} {{ fill: {hue}; }}\n" for i, hue in enumerate(_HUES))
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-            f'viewBox="0 0 {width} {height}" role="img">',
-            f"<title>{title}</title>",
-            f"<style>{_STYLE}{hues}@media (prefers-color-scheme: dark) {{{_DARK}}}</style>",
-            f'<rect class="ground" x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" '
-            'rx="12"/>',
-            *body,
-            "</svg>\n",
-        ]
-    )
-
-
-class _Panel:
-    """Shapes with their own origin and the space that they take."""
-
-    def __init__(self, width: int, height: int) -> None:
-        self.width, self.height = width, height
-        self.shapes: list[str] = []
-
-    def at(self, x: int, y: int) -> str:
-        return "\n".join([f'<g transform="translate({x} {y})">', *self.shapes, "</g>"])
-
-
-def _steps(picture: Picture, cell: int) -> _Panel:
+def _steps(picture: Picture, cell: int) -> Panel:
     """A line per step: pointed cells are new, pale ones known, dashed ones still to come."""
     pitch, line = cell + _GAP, _HEIGHT + _GAP
-    panel = _Panel(_NAMES + pitch * len(picture.text) - _GAP, line * picture.steps - _GAP)
+    panel = Panel(_NAMES + pitch * len(picture.text) - _GAP, line * picture.steps - _GAP)
     for step in range(1, picture.steps + 1):
         y = (step - 1) * line
-        panel.shapes.append(_text(0, y + 20, f"step {step}", "quiet"))
+        panel.shapes.append(svg_text(0, y + 20, f"step {step}", "quiet"))
         for index, token in enumerate(picture.text):
             x = _NAMES + index * pitch
             if step == token.step:
@@ -147,7 +89,7 @@ def _steps(picture: Picture, cell: int) -> _Panel:
     return panel
 
 
-def _slots(picture: Picture, cell: int) -> _Panel:
+def _slots(picture: Picture, cell: int) -> Panel:
     """The blocks side by side, one per step, with what the decoder knows of each slot."""
     generated, facts, line = picture.generated, picture.facts(), 22
     block, apart = picture.order.block_size, 22
@@ -156,15 +98,15 @@ def _slots(picture: Picture, cell: int) -> _Panel:
     def left(slot: int) -> int:
         return _NAMES + slot * (cell + 4) + slot // block * apart
 
-    panel = _Panel(left(len(generated) - 1) + cell + 8, body + 22)
+    panel = Panel(left(len(generated) - 1) + cell + 8, body + 22)
     for row, name in enumerate(["token", *facts]):
-        panel.shapes.append(_text(0, 27 + row * line + 7 * bool(row), name, "quiet"))
+        panel.shapes.append(svg_text(0, 27 + row * line + 7 * bool(row), name, "quiet"))
     for step in range(picture.steps):
         slots = generated[step * block : (step + 1) * block]
         x, width = left(slots[0].slot) - 7, left(slots[-1].slot) + cell - left(slots[0].slot) + 14
         panel.shapes += [
             f'<rect class="line" x="{x}" y="0" width="{width}" height="{body}" rx="8"/>',
-            _text(x + width // 2, body + 18, f"step {step + 1}", "small quiet centre"),
+            svg_text(x + width // 2, body + 18, f"step {step + 1}", "small quiet centre"),
         ]
         for token in slots:
             x = left(token.slot)
@@ -172,22 +114,22 @@ def _slots(picture: Picture, cell: int) -> _Panel:
             for row, values in enumerate(facts.values()):
                 text = values[token.slot].replace("-", "\N{MINUS SIGN}")
                 y = 34 + (row + 1) * line
-                panel.shapes.append(_text(x + cell // 2, y, text, "ink centre small"))
+                panel.shapes.append(svg_text(x + cell // 2, y, text, "ink centre small"))
     return panel
 
 
-def _mask(picture: Picture) -> _Panel:
+def _mask(picture: Picture) -> Panel:
     """A line per slot: a coloured dot where it may look, in the colour of what it sees there."""
     generated = picture.generated
     side = _PITCH * (len(generated) + 1)
-    panel = _Panel(side + 8, side)
+    panel = Panel(side + 8, side)
     for i, (token, row) in enumerate(
         zip(generated, picture.order.mask(len(generated)), strict=True), start=1
     ):
         for x, y in ((0, i), (i, 0)):
             centre = x * _PITCH + 8, y * _PITCH + 8
             panel.shapes.append(
-                _text(centre[0], centre[1] + 4, str(token.slot), "small quiet centre")
+                svg_text(centre[0], centre[1] + 4, str(token.slot), "small quiet centre")
             )
         for j, (other, allowed) in enumerate(zip(generated, row, strict=True), start=1):
             kind, radius = (_hue(other), 7) if allowed else ("dot", 2)
@@ -198,15 +140,11 @@ def _mask(picture: Picture) -> _Panel:
 
 
 def _hue(token: Token) -> str:
-    return "end" if token.strand is None or token.given else f"s{token.strand % len(_HUES)}"
-
-
-def _text(x: int, y: int, text: str, kind: str) -> str:
-    return f'<text class="{kind}" x="{x}" y="{y}">{escape(text)}</text>'
+    return "end" if token.strand is None or token.given else f"s{token.strand % len(HUES)}"
 
 
 def _label(token: Token, x: int, y: int, width: int, kind: str) -> str:
-    return _text(x + width // 2, y + 20, token.label, f"{kind} centre")
+    return svg_text(x + width // 2, y + 20, token.label, f"{kind} centre")
 
 
 def _box(x: int, y: int, width: int, kind: str) -> str:

@@ -30,7 +30,9 @@ from bothends.model.directory import (
     WEIGHTS,
     read_description,
     record_model,
+    write_description,
 )
+from bothends.model.hub import origin
 from bothends.model.weights import in_float32, read_weights
 from bothends.order import GenerationOrder
 
@@ -38,8 +40,8 @@ from bothends.order import GenerationOrder
 def export_model(directory: Path, precision: Precision, output: Path) -> None:
     """Write the graphs of the model in `directory` to `output`, which may be the same.
 
-    Another directory gets everything else that the runtime needs, too. It may be one of an earlier
-    export, but not another model's: the two would be mixed.
+    Another directory also gets everything else that the runtime needs. It may hold an earlier
+    export of this model, but not another model: the two would be mixed.
     """
     directory, output = Path(directory), Path(output)
     elsewhere = real_path(output) != real_path(directory)
@@ -61,13 +63,17 @@ def _copy_rest(directory: Path, output: Path) -> None:
             if name != CARD:
                 check_file(directory / name)
             write_atomically(output / name, (directory / name).read_bytes())
+    if origin(directory):  # write down which commit it was
+        write_description(output, read_description(directory))
 
 
 def _is_another_model(output: Path, directory: Path) -> bool:
+    if (output / WEIGHTS).exists():
+        return True
+    if origin(directory) and (output / CONFIG).exists():
+        return read_description(output) != read_description(directory)
     config = output / CONFIG
-    return (output / WEIGHTS).exists() or (
-        config.exists() and config.read_bytes() != (directory / CONFIG).read_bytes()
-    )
+    return config.exists() and config.read_bytes() != (directory / CONFIG).read_bytes()
 
 
 def write_graphs(
@@ -87,8 +93,8 @@ def write_graphs(
         # Two graphs of one export: a step of one must not follow another's encoder.
         "weights": _fingerprint(single),
     }
-    contents = {}
-    for file in (ENCODER, DECODER):
+    graphs = []
+    for file in (DECODER, ENCODER):
         graph = GraphWriter(file.removesuffix(".onnx"))
         products: Products[Any] = (
             Int8Products(graph) if precision == "int8" else FloatProducts(graph)
@@ -98,11 +104,12 @@ def write_graphs(
             network.encoder()
         else:
             network.decoder()
-        contents[file] = graph.model(metadata)
+        # The encoder points to an embedding that the decoder has too.
+        graphs.append(graph.write(file, metadata, beside=graphs[0] if graphs else None))
     # Nothing is written before both are complete.
     Path(directory).mkdir(parents=True, exist_ok=True)
-    for file, content in contents.items():
-        write_atomically(Path(directory) / file, content)
+    for written in graphs:
+        write_atomically(Path(directory) / written.file, written.content)
 
 
 def _fingerprint(weights: Mapping[str, NDArray[np.float32]]) -> str:

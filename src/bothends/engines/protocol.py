@@ -108,6 +108,10 @@ class WholeSearch(Protocol):
         beam: int,
         min_length: int,
         limits: IntArray,
+        allowed: Sequence[IntArray] | None = None,
     ) -> Searched:
-        """All that `beam_search` finds for sources `(S, N)` of at most `limits` `(S,)` tokens."""
+        """All that `beam_search` finds for sources `(S, N)` of at most `limits` `(S,)` tokens.
+
+        `allowed` are the target ids that each sentence may use, in rising order.
+        """
         ...

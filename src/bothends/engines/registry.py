@@ -9,6 +9,7 @@ from bothends.engines.prompt import with_prompt
 from bothends.engines.protocol import Engine
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.directory import DECODER, ENCODER, WEIGHTS, Description, read_description
+from bothends.model.hub import origin, shown
 
 EngineName = Literal["native", "onnx", "torch"]
 Precision = Literal["float32", "int8"]
@@ -21,7 +22,7 @@ def load_engine(
     device: str | None = None,
     description: Description | None = None,
 ) -> Engine[Any]:
-    """The engine called `name` for the model in `directory`, whose description may be known.
+    """The engine called `name` for the model in `directory`; pass its description if you have it.
 
     `native` runs exported int8 models in compiled code, and `onnx` runs exported graphs, both a
     batch on one core; `precision`, if given, must be theirs. `torch` runs the weights on `device`,
@@ -54,7 +55,7 @@ def default_engine(
         return "onnx"
     try:
         metadata = compiled.read_metadata(str(directory / DECODER))
-    except ValueError:  # missing or damaged: ONNX Runtime says what is wrong
+    except ValueError:  # missing or damaged: ONNX Runtime reports it
         return "onnx"
     if metadata.get("precision") != "int8":
         return "onnx"
@@ -79,12 +80,12 @@ def _load_native_engine(
 def _check_exported(directory: Path) -> None:
     missing = [name for name in (ENCODER, DECODER) if not (directory / name).is_file()]
     if missing:
-        hint = (
-            f"write them with `bothends export {directory}`"
-            if (directory / WEIGHTS).is_file()
-            else "the model is not complete"
-        )
-        raise BothendsError(f"{directory}: no {' and no '.join(missing)}; {hint}")
+        hint = "the model is not complete"
+        if name := origin(directory):  # its weights may be there, and were not asked for
+            hint = f"it was not exported; `bothends export {name} --output DIR`, then use DIR"
+        elif (directory / WEIGHTS).is_file():
+            hint = f"write them with `bothends export {directory}`"
+        raise BothendsError(f"{shown(directory)}: no {' and no '.join(missing)}; {hint}")
 
 
 def _load_onnx_engine(
@@ -95,13 +96,13 @@ def _load_onnx_engine(
 
     engine = OnnxEngine.load(directory, description=description)
     if precision is not None and engine.precision != precision:
-        hint = (
-            f"to change it, `bothends export {directory} --precision {precision}`"
-            if (directory / WEIGHTS).is_file()
-            else "and it has no weights to export again"
-        )
+        hint = "and it has no weights to export again"
+        if name := origin(directory):
+            hint = f"try `bothends export {name} --precision {precision} --output DIR`"
+        elif (directory / WEIGHTS).is_file():
+            hint = f"to change it, `bothends export {directory} --precision {precision}`"
         raise BothendsError(
-            f"{directory}: exported in {engine.precision}, not in {precision}; {hint}"
+            f"{shown(directory)}: exported in {engine.precision}, not in {precision}; {hint}"
         )
     return engine
 

@@ -93,7 +93,7 @@ def _best(logits: Tensor, total: Tensor, k: int) -> TopK:
 
 @contextmanager
 def limited_threads(threads: int | None) -> Iterator[None]:
-    """PyTorch computes with this many threads inside, and as before afterwards; None changes none.
+    """Set PyTorch's number of threads inside the block, and restore it afterwards; None: unchanged.
 
     The number belongs to the whole process, and so to whoever else uses PyTorch in it.
     """

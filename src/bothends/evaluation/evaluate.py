@@ -83,7 +83,7 @@ def evaluate(
 ) -> Evaluation:
     """Score systems on the lines of `reference`; without bootstrap if `samples` is 0.
 
-    Where `sources` are given, lines in a row that have one source are references of one text.
+    With `sources`, consecutive lines with the same source are references of one text.
     """
     texts = len(references)
     figures: list[dict[str, Figure]] = [{} for _ in systems]

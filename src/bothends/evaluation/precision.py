@@ -118,7 +118,7 @@ class Sample:
 
 
 def add_lengths(directory: Path, sample: Sample) -> bool:
-    """Give a model that lacks them the lengths of a sample's pairs; whether that was done.
+    """Add the lengths of a sample's pairs to a model without lengths; whether it was done.
 
     Models get them from the text that they learn from, and older ones have none.
     """

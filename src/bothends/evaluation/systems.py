@@ -1,4 +1,4 @@
-"""From files and models to an evaluation: who translates what, and what exists already."""
+"""From files, models and programs to an evaluation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bothends.translator import LoadOptions, Translator
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """Everything that is asked of an evaluation."""
+    """The settings of an evaluation."""
 
     reference: Path
     #: names of metrics, see `choose_metrics`
@@ -64,7 +64,7 @@ class EvaluationPlan:
 def evaluate_files(plan: EvaluationPlan) -> Evaluation:
     """Translate with all models, read what exists already, and score all of it."""
     reference = plan.reference
-    # Names that are unknown and packages that are missing are told before the work.
+    # Complain about unknown names and missing packages before the work.
     metrics = choose_metrics(plan.metrics, plan.tokenizer or default_tokenizer(plan.models))
     references = read_lines(reference, plan.invalid, "a translation for each line")
     finished = [
@@ -101,7 +101,10 @@ def _translate(plan: EvaluationPlan, sources: Sequence[str]) -> Iterator[System]
             translations = translate_all(translator, str(directory), sources, options)
         texts = [translation.text for translation in translations]
         order, engine = translator.description.order, translator.engine_name
-        yield System(str(directory), f"{directory}: {order}, {engine}, {settings}", texts)
+        engine += " with a shortlist" if translator.shortlist is not None else ""
+        # A name on the Hub with the commit that it stood for.
+        exact = translator.description.provenance.get("downloaded_from", directory)
+        yield System(str(directory), f"{exact}: {order}, {engine}, {settings}", texts)
 
 
 def _run(plan: EvaluationPlan, sources: Sequence[str]) -> Iterator[System]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from bothends.errors import UsageError
 from bothends.filling.filler import Filler
 from bothends.filling.options import Filling, FillOptions
-from bothends.filling.rules import bare_word
+from bothends.search.options import MAX_BEAM
+from bothends.text.words import first_word
 
 
 def find_span(translation: str, span: str | tuple[int, int]) -> tuple[int, int]:
@@ -36,25 +37,42 @@ def find_alternatives(
 ) -> list[Filling]:
     """Other ways to say a span of a translation; each begins with another word than the span.
 
-    Those that also differ from each other in their first word come first.
+    Those that also differ from each other in their first word come first. A span that cuts a word
+    is widened to all of it: half a word has no other way to be said.
     """
-    start, end = find_span(translation, span)
-    while start < end and translation[start].isspace():
-        start += 1
-    while start < end and translation[end - 1].isspace():
-        end -= 1
-    old = translation[start:end].split()
+    start, end = _whole_words(translation, *find_span(translation, span))
+    old = translation[start:end]
     if not old:
         raise UsageError("the span is nothing but spaces")
-    wide = replace(options, n_best=max(8, 3 * options.n_best), beam=max(8, options.beam))
-    found = filler.fill(source, translation[:start], translation[end:], wide, old[:1])
+    most = min(MAX_BEAM, max(8, 3 * options.n_best))
+    wide = replace(options, n_best=most, beam=max(8, options.beam))
+    # The same words may well be on both sides of a span.
+    ends = (translation[:start], translation[end:])
+    found = filler.fill(source, *ends, wide, filter(None, [first_word(old)]), may_overlap=True)
     seen: set[str] = set()
     fresh: list[Filling] = []
     others: list[Filling] = []
     for filling in found:
-        if not filling.middle.strip():
-            continue  # leaving the span out is no way to say it
-        first = bare_word((filling.middle.split() or [""])[0])
+        new = filling.middle.strip()
+        if not new or new == old or (first := first_word(new)) == first_word(old) != "":
+            continue  # to leave a span out, or to say the same again, is no other way to say it
         (others if first in seen else fresh).append(filling)
         seen.add(first)
     return (fresh + others)[: options.n_best]
+
+
+def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span without spaces around it, and with the whole of a word that it begins or ends in."""
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    while 0 < start < end and _in_word(text[start - 1]) and _in_word(text[start]):
+        start -= 1
+    while start < end < len(text) and _in_word(text[end - 1]) and _in_word(text[end]):
+        end += 1
+    return start, end
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

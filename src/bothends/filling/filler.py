@@ -18,12 +18,13 @@ import numpy as np
 
 from bothends.errors import BothendsError, UsageError
 from bothends.filling.options import Filling, FillOptions
-from bothends.filling.rules import Rules, bare_word
+from bothends.filling.rules import Rules
 from bothends.search.fill import FREE, Choice, FilledFrame, Frame
 from bothends.search.generator import Generator
 from bothends.search.options import SearchOptions
 from bothends.text.ends import Ends, GivenEnds
-from bothends.text.vocabulary import Vocabularies, Vocabulary
+from bothends.text.vocabulary import TextVocabulary, Vocabularies
+from bothends.text.words import bare_word
 
 #: Frames that are searched with the whole beam. Where there are more, each is first filled
 #: greedily, and those with the best scores go on.
@@ -62,23 +63,39 @@ class Filler:
         suffix: str | Sequence[int],
         options: FillOptions,
         first_words: Iterable[str] = (),
+        *,
+        may_overlap: bool = False,
     ) -> list[Filling]:
-        """The best fillings, best first; `first_words` are words that no gap may begin with."""
+        """The best fillings, best first; `first_words` are words that no gap may begin with.
+
+        Prefix and suffix that have words in common are refused, unless they `may_overlap`.
+        """
         (source_tokens,) = self.vocabularies.source.encode([source])
         if not source_tokens:
             raise UsageError("the source is empty: there is nothing to translate")
-        if len(source_tokens) > MAX_SOURCE_LENGTH:
+        longest = self.generator.longest_source(MAX_SOURCE_LENGTH)
+        if len(source_tokens) > longest:
             raise UsageError(
-                f"the source has {len(source_tokens)} tokens, and at most {MAX_SOURCE_LENGTH} are "
+                f"the source has {len(source_tokens)} tokens, and at most {longest} are "
                 "taken; give one sentence at a time"
             )
-        given = GivenEnds(self.vocabularies.target, prefix, suffix)
-        limit = SearchOptions(max_length=options.max_length).limit(len(source_tokens))
-        known = min(map(len, given.ways))
-        if known > limit:
+        given = GivenEnds(self.vocabularies.target, prefix, suffix, may_overlap=may_overlap)
+        self._check_include(options.include)
+        limit = self.generator.limit(
+            len(source_tokens), SearchOptions(max_length=options.length or options.max_length)
+        )
+        if limit < (options.length or 0):
+            raise UsageError(f"length {options.length}: this model writes at most {limit} tokens")
+        if given.shortest > limit:
             raise UsageError(
-                f"prefix and suffix have {known} tokens, but a translation of this source has at "
-                f"most {limit}; shorten them"
+                f"prefix and suffix have {given.shortest} tokens, but a translation of this source "
+                f"has at most {limit}; shorten them"
+            )
+        words = len(f"{given.prefix} {given.suffix}".split()) - 1  # those at the gap may be one
+        if words > (options.max_words or words):
+            raise UsageError(
+                f"prefix and suffix have {words + 1} words, more than max_words "
+                f"{options.max_words}; allow more"
             )
         request = _Request(source_tokens, given, limit, frozenset(map(bare_word, first_words)))
         fillings = self._find(request, options)
@@ -105,6 +122,8 @@ class Filler:
         rules = Rules(self.vocabularies.target, given, options, request.first_words)
         frames: dict[Frame, Ends] = {}
         for ends in given.ways:
+            if len(ends) + bool(ends.opening) > request.limit:
+                continue
             for gap in _gaps(len(request.source), len(ends), request.limit, options):
                 for frame in self._frames(ends, gap, options.include):
                     if rules(frame, np.array(frame.tokens, dtype=np.int64)):
@@ -157,6 +176,17 @@ class Filler:
             )
         return list(fillings.values())
 
+    def _check_include(self, phrases: Sequence[str]) -> None:
+        """Complain about words that the vocabulary cannot write as they are spelled."""
+        target = self.vocabularies.target
+        for phrase, ids in zip(phrases, target.encode(phrases), strict=True):
+            (spelled,) = target.decode([ids])
+            if target.special.unknown in ids or spelled != " ".join(phrase.split()):
+                raise UsageError(
+                    f"include: the model's vocabulary writes {phrase!r} as {spelled!r}; "
+                    "give it in characters that the model knows"
+                )
+
     def _frames(self, ends: Ends, gap: int, include: Sequence[str]) -> Iterator[Frame]:
         """Frames with a gap of so many tokens, and each way to place the words to include."""
         target = self.vocabularies.target
@@ -173,7 +203,7 @@ class Filler:
 
 
 @lru_cache(maxsize=64)
-def _opening(vocabulary: Vocabulary, opening: str) -> Choice:
+def _opening(vocabulary: TextVocabulary, opening: str) -> Choice:
     """Pieces that begin with these characters and go on."""
     pieces = vocabulary.pieces(range(vocabulary.size))
     return Choice(np.array([p.startswith(opening) and p != opening for p in pieces]))
@@ -185,6 +215,8 @@ def _gaps(source_length: int, known: int, limit: int, options: FillOptions) -> r
     Translations are about as long as their sources. Where that leaves little for the gap, it is for
     the given text to be unusually long, so a few lengths are always tried.
     """
+    if options.length is not None:
+        return range(options.length - known, options.length - known + 1)
     shortest = max(source_length // 2 - 2, source_length - FAR)
     longest = min(source_length * 3 // 2 + 4, source_length + FAR)
     if options.most_words:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bothends.errors import UsageError
-from bothends.search.options import SearchOptions, check_whole_number
+from bothends.search.options import MAX_BEAM, SearchOptions, check_whole_number
+from bothends.text.words import bare_word
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class FillOptions:
         beam: Hypotheses kept for each length of the gap.
         length_penalty: How much longer texts are preferred.
         words: Exactly so many words; the nearest number that the model finds otherwise.
+        length: Exactly so many tokens.
         min_words: Fewest words.
         max_words: Most words.
         include: Words or phrases that must be in the gap, spelled exactly so.
@@ -28,6 +30,7 @@ class FillOptions:
     beam: int = SearchOptions.beam
     length_penalty: float = SearchOptions.length_penalty
     words: int | None = None
+    length: int | None = None
     min_words: int = 0
     max_words: int | None = None
     include: tuple[str, ...] = ()
@@ -36,13 +39,19 @@ class FillOptions:
 
     def __post_init__(self) -> None:
         check_whole_number("n_best", self.n_best, 1)
+        if self.n_best > MAX_BEAM:
+            raise UsageError(f"n_best {self.n_best}: at most {MAX_BEAM}")
         check_whole_number("beam", self.beam, 1)
         check_whole_number("min_words", self.min_words, 0)
-        for name in ("words", "max_words", "max_length"):
+        for name in ("words", "length", "max_words", "max_length"):
             if getattr(self, name) is not None:
                 check_whole_number(name, getattr(self, name), 1)
         if self.max_words is not None and self.min_words > self.max_words:
             raise UsageError(f"min_words {self.min_words} is more than max_words {self.max_words}")
+        if self.words is not None and (self.min_words or self.max_words is not None):
+            raise UsageError("words is an exact number: leave out min_words and max_words")
+        if self.length is not None and self.length > (self.max_length or self.length):
+            raise UsageError(f"length {self.length} is more than max_length {self.max_length}")
         for name in ("include", "exclude"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} takes a list of words")
@@ -53,6 +62,12 @@ class FillOptions:
         for word in self.exclude:
             if len(word.split()) > 1:
                 raise UsageError(f"exclude: {word!r} is more than one word")
+            if not bare_word(word):
+                raise UsageError(f"exclude: {word!r} is no word, it has no letters or digits")
+        excluded = set(map(bare_word, self.exclude))
+        for phrase in self.include:
+            if both := excluded.intersection(map(bare_word, phrase.split())):
+                raise UsageError(f"{min(both)!r} cannot be both included and excluded")
         self.search  # noqa: B018 (checks the rest)
 
     @property

@@ -16,6 +16,7 @@ from bothends.order import BoolArray, IntArray
 from bothends.search.fill import FREE, Frame
 from bothends.text.ends import GivenEnds
 from bothends.text.vocabulary import SPACE, TextVocabulary
+from bothends.text.words import bare_word
 
 
 class Rules:
@@ -71,8 +72,13 @@ class Rules:
         bare = set(map(bare_word, middle.split()))
         if bare & self._excluded:
             return False
+        first = len(self._given.prefix)
+        gap = range(first, first + len(middle) + 1)
         return all(
-            re.search(rf"(?<!\w){re.escape(phrase.strip())}(?!\w)", text)
+            any(
+                found.start() in gap and found.end() in gap
+                for found in re.finditer(rf"(?<!\w){re.escape(phrase.strip())}(?!\w)", text)
+            )
             for phrase in self._include
         )
 
@@ -89,8 +95,3 @@ class Rules:
             if word in self._first_words and first <= self._prefix_length < after:
                 return False
         return True
-
-
-def bare_word(word: str) -> str:
-    """A word as it is compared: without punctuation around it, in lower case."""
-    return re.sub(r"^\W+|\W+$", "", word).casefold()

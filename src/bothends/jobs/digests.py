@@ -1,4 +1,4 @@
-"""SHA-256 of files and of settings: two that are equal have the same content."""
+"""SHA-256 of files and of settings."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class FilterProcess:
         return answers
 
     def failure(self, what: str, answered: int | None = None) -> ProgramError:
-        """What went wrong, with the program's last words."""
+        """An error with the last lines of the program's stderr."""
         self._threads[1].join(0.2)  # it may be about to say them
         words = b" / ".join(self._last_words).decode("utf-8", "replace").strip()
         said = f"; its last words: {shorten(words)}" if words else ""

@@ -9,6 +9,9 @@ each once in `mean_time_between_losses` seconds; a lost worker costs what it did
 which is `t` where nobody is lost. Workers take shards as they become free; how long the last of
 them keeps the job waiting has no such formula, so the course of the job is simulated, event by
 event. Where there are so many shards that this does not matter, the formula alone serves.
+
+Some workers may be slower than others. And some work is done by one process, whatever the number of
+workers: reading the text at the beginning, to describe it, and merging at the end.
 """
 
 from __future__ import annotations
@@ -44,15 +47,24 @@ class JobSize:
     restart: float = 10.0
     #: of one worker; infinite if none is ever lost
     mean_time_between_losses: float = math.inf
+    #: the share of workers that are slow, and how many times as long they take
+    stragglers: float = 0.0
+    slowness: float = 1.0
+    #: for each line, of the one process that describes the text and merges
+    serial: float = 0.0
+    #: that the text is split into, each with such a process of its own
+    jobs: int = 1
 
     def __post_init__(self) -> None:
-        positive = ("lines", "workers", "rate", "shard_lines", "mean_time_between_losses")
+        positive = ("lines", "workers", "rate", "shard_lines", "jobs", "mean_time_between_losses")
         for name in positive:
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name.replace('_', ' ')}: expected more than 0")
-        for name in ("overhead", "start", "restart"):
+        for name in ("overhead", "start", "restart", "serial"):
             if not getattr(self, name) >= 0:
                 raise UsageError(f"{name}: expected 0 or more seconds")
+        if not 0 <= self.stragglers <= 1 or not 1 <= self.slowness < math.inf:
+            raise UsageError("stragglers: expected a share from 0 to 1, and a slowness from 1 on")
 
     @property
     def can_lose(self) -> bool:
@@ -62,6 +74,17 @@ class JobSize:
     @property
     def shards(self) -> int:
         return -(-self.lines // self.shard_lines)
+
+    @property
+    def serial_seconds(self) -> float:
+        """Reading the text at the beginning, and merging at the end."""
+        return self.lines * self.serial / self.jobs
+
+    @property
+    def capacity(self) -> float:
+        """How many workers of full speed all of them together are worth."""
+        worth = 1 - self.stragglers + self.stragglers / self.slowness
+        return min(self.workers, self.shards) * worth
 
     @property
     def shard_seconds(self) -> float:
@@ -98,17 +121,19 @@ def forecast(size: JobSize) -> Forecast:
     if math.isinf(each):
         return Forecast(size, math.inf, math.inf, math.inf, 0.0)
     if size.shards <= SIMULATED_SHARDS:
-        courses = COURSES if size.can_lose else 1
+        courses = COURSES if size.can_lose or size.stragglers else 1
         found = [simulate(size, seed) for seed in range(courses)]
         seconds, losses = (
             fmean(each.seconds for each in found),
             fmean(each.losses for each in found),
         )
     else:
-        seconds = size.start + size.shards * each / min(size.workers, size.shards)
+        seconds = size.start + size.shards * each / size.capacity + size.serial_seconds
         odds = size.shard_seconds / size.mean_time_between_losses
         losses = size.shards * math.expm1(odds)
-    core_hours = seconds * size.workers / 3600
+    # Nobody but the merging processes is needed while they work alone.
+    core_seconds = (seconds - size.serial_seconds) * size.workers + size.lines * size.serial
+    core_hours = core_seconds / 3600
     return Forecast(size, seconds, core_hours, losses, size.lines / size.rate / 3600 / core_hours)
 
 
@@ -124,19 +149,24 @@ def simulate(size: JobSize, seed: int) -> Course:
     """A job, event by event; the last shard may be smaller, as in reality."""
     generator = random.Random(seed)
     losses, end = 0, 0.0
-    free = [size.start] * min(size.workers, size.shards)  # equal times are a heap
+    # When each worker is free, and how slow it is: equal times are a heap.
+    free = [
+        (size.start, number, size.slowness if generator.random() < size.stragglers else 1.0)
+        for number in range(min(size.workers, size.shards))
+    ]
     for shard in range(size.shards):
         lines = min(size.shard_lines, size.lines - shard * size.shard_lines)
-        now, needed = free[0], lines / size.rate + size.overhead
+        now, number, slowness = free[0]
+        needed = (lines / size.rate + size.overhead) * slowness
         while size.can_lose:
             survived = generator.expovariate(1 / size.mean_time_between_losses)
             if survived >= needed:
                 break
             losses += 1
             now += survived + size.restart
-        heapq.heapreplace(free, now + needed)
+        heapq.heapreplace(free, (now + needed, number, slowness))
         end = max(end, now + needed)
-    return Course(end, losses)
+    return Course(end + size.serial_seconds, losses)
 
 
 def best_shard_lines(size: JobSize) -> int:

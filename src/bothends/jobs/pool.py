@@ -30,6 +30,13 @@ _Task = TypeVar("_Task", contravariant=True)
 _Result = TypeVar("_Result", covariant=True)
 
 
+class NodeError(BothendsError):
+    """The trouble is of the machine that a worker is on, not of its task: its disk is full, say.
+
+    Where there are other machines, the task is theirs then.
+    """
+
+
 class Work(Protocol[_Task, _Result]):
     """What workers do. It is pickled, and so are tasks and results."""
 
@@ -54,6 +61,10 @@ class Pool(Protocol):
         """
         ...
 
+    def alone(self) -> Pool:
+        """A pool of the same kind, of a single worker, in which a task has a single attempt."""
+        ...
+
 
 class InThisProcess:
     """The pool of one: tasks are done here, one after the other."""
@@ -70,6 +81,9 @@ class InThisProcess:
         with work.start() as do:
             for task in tasks:
                 yield do(task)
+
+    def alone(self) -> Pool:
+        return ProcessPool(1)
 
 
 @dataclass(frozen=True)
@@ -125,6 +139,9 @@ class ProcessPool:
             # Workers that are still busy are not needed: somebody failed, or Ctrl-C was pressed.
             for worker in workers:
                 worker.end()
+
+    def alone(self) -> Pool:
+        return ProcessPool(1)
 
 
 def parse_pool(text: str) -> Pool:

@@ -25,7 +25,7 @@ from bothends.records import LARGEST_JSON, Strict, parse_json, read_bounded
 
 @dataclass(frozen=True)
 class Stage:
-    """An output, and all that decides what is in it."""
+    """An output, and everything that it depends on."""
 
     name: str
     output: Path
@@ -54,7 +54,7 @@ class StageRecord(Strict):
 
 
 class StaleOutputError(BothendsError):
-    """An output is incomplete, or was made from something else."""
+    """An output is incomplete, or was made from other inputs or settings."""
 
 
 #: `found`: a complete output without a record, perhaps made by hand.
@@ -87,7 +87,7 @@ class StageGraph:
         record, exists = self._read(stage), os.path.lexists(stage.output)
         if exists and not stage.is_complete and not stage.resumable:
             raise StaleOutputError(
-                f"{stage.output}: exists, but is no complete output of {stage.name}; remove it"
+                f"{stage.output}: exists, but is not a complete output of {stage.name}; remove it"
             )
         if not exists or (record is None and stage.resumable):
             return "to do"

@@ -37,7 +37,7 @@ def choose_metrics(names: str, tokenizer: str) -> list[Metric]:
 
 
 def default_tokenizer(models: Sequence[Path]) -> str:
-    """What text is counted in where nobody says: that of the language the first model writes."""
+    """The default tokenizer, by the language that the first model writes."""
     if not models:
         return DEFAULT_TOKENIZER
     return tokenizer_for(read_description(find_model(models[0])).target_language)

@@ -175,7 +175,7 @@ def token_statistics(
 
 
 def ratio(numerator: Numbers, denominator: Numbers) -> Numbers:
-    """Element by element; 0 where there is nothing to divide by."""
+    """Element by element; 0 where the denominator is 0."""
     return np.divide(
         numerator,
         denominator,

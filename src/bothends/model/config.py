@@ -19,7 +19,7 @@ from bothends.errors import UsageError, nearest
 from bothends.records import Strict
 from bothends.text.vocabulary import SpecialTokens
 
-#: Weights of all layers beyond which a setting is a slip of the pen.
+#: Most weights of all layers; more is surely a typing error.
 MOST_WEIGHTS = 100_000_000_000
 
 
@@ -37,7 +37,7 @@ class Dropout(Strict):
 
 
 class Architecture(Strict):
-    """What a recipe can choose of a network. The defaults are the paper's (Transformer base)."""
+    """The settings of a network in a recipe. The defaults are the paper's (Transformer base)."""
 
     encoder_layers: int = Field(6, ge=1, le=512)
     decoder_layers: int = Field(6, ge=1, le=512)

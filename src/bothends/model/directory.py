@@ -5,6 +5,7 @@
                            converted model has vocabulary.json and vocabulary.model
     model.safetensors      weights, for training
     encoder.onnx, decoder.onnx   graphs, for the runtime
+    shortlist.bin          which target words a source word may become, if that was learned
     digests.json           size and SHA-256 of all these
     README.md              the model card, which anybody may edit
 
@@ -31,15 +32,11 @@ from bothends.digests import check_content, record_digests
 from bothends.errors import BothendsError, UsageError
 from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
+from bothends.model.hub import origin
 from bothends.model.lengths import LengthStatistics
+from bothends.model.shortlist import SHORTLIST
 from bothends.order import GenerationOrder
-from bothends.records import (
-    LARGEST_JSON,
-    Strict,
-    first_problem,
-    parse_versioned,
-    read_bounded,
-)
+from bothends.records import Strict, first_problem, parse_versioned, read_bounded
 from bothends.text.foreign import FOREIGN_FILES
 from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 
@@ -51,11 +48,11 @@ DECODER = "decoder.onnx"
 CARD = "README.md"
 VOCABULARIES = (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FOREIGN_FILES)
 #: What a model is made of, as far as it is there; `digests.json` describes these.
-FILES = (CONFIG, *VOCABULARIES, WEIGHTS, ENCODER, DECODER)
+FILES = (CONFIG, *VOCABULARIES, WEIGHTS, ENCODER, DECODER, SHORTLIST)
 
 
 class Description(Strict):
-    """What `config.json` says of a model."""
+    """The content of a model's `config.json`."""
 
     format_version: int = FORMAT_VERSION
     order: GenerationOrder = GenerationOrder()
@@ -92,14 +89,17 @@ class Description(Strict):
 
 
 def read_description(directory: Path) -> Description:
-    """The description of the model in `directory`, or an error that says what is wrong with it."""
+    """The description of the model in `directory`, or an error that says what is wrong with it.
+
+    Of a model in the Hub's cache, the provenance says which commit it is.
+    """
     path = Path(directory) / CONFIG
     if not Path(directory).is_dir():
         raise BothendsError(f"{directory}: no such model directory")
     if not path.is_file():
         raise BothendsError(f"{directory}: not a model directory, {CONFIG} is missing")
     try:
-        text = read_bounded(path, LARGEST_JSON)
+        text = read_bounded(path)
         content = parse_versioned(text, path, FORMAT_VERSION)
     except OSError as error:
         raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
@@ -110,6 +110,10 @@ def read_description(directory: Path) -> Description:
     except ValidationError as error:
         raise BothendsError(f"{path}: {first_problem(error)}") from None
     check_content(path, text)
+    downloaded_from = origin(directory)
+    if downloaded_from is not None:
+        known = {**description.provenance, "downloaded_from": str(downloaded_from)}
+        description = description.model_copy(update={"provenance": known})
     return description
 
 

@@ -1,4 +1,4 @@
-"""How long targets are for their sources: by this, a translation that lacks a part shows.
+"""How long targets usually are, to notice translations that lack a part.
 
 The logarithm of the ratio of target to source tokens is nearly normal over the pairs of a corpus,
 and narrower the longer the source: its variance is about `spread^2 / source tokens`. A translation
@@ -17,7 +17,7 @@ from bothends.records import Strict
 
 Counts = NDArray[np.integer]
 
-#: Standard deviations below the mean from which on a translation is short.
+#: A translation this many standard deviations below the mean is short.
 SHORT = 3.5
 #: Sources of fewer tokens are never said to have a short translation: "OK." is a good one.
 SHORTEST_SOURCE = 10

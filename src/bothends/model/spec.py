@@ -46,18 +46,18 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Table:
+class LookupTable:
     """Vectors that are looked up: of words, of positions, of directions."""
 
     weight: Tensor
 
     @classmethod
-    def of(cls, name: str, rows: int, width: int) -> Table:
+    def of(cls, name: str, rows: int, width: int) -> LookupTable:
         return cls(Tensor(f"{name}.weight", (rows, width), "table"))
 
 
 @dataclass(frozen=True)
-class Positions(Table):
+class Positions(LookupTable):
     """Learned vectors of positions `-origin ... `: row `origin` is position 0."""
 
     origin: int
@@ -188,8 +188,8 @@ class Stack(Generic[Layer]):
 class Network:
     """An encoder-decoder Transformer. A tensor that is shared or tied stands in several places."""
 
-    source_embedding: Table
-    target_embedding: Table
+    source_embedding: LookupTable
+    target_embedding: LookupTable
     #: (words, width): the output layer's own, or the target embedding's
     output_weight: Tensor
     output_bias: Tensor | None
@@ -198,18 +198,18 @@ class Network:
     #: learned ones; sinusoids need no tensor
     source_positions: Positions | None
     target_positions: Positions | None
-    direction_embedding: Table | None
+    direction_embedding: LookupTable | None
 
     @classmethod
     def of(cls, config: ModelConfig, order: GenerationOrder) -> Network:
         """The network of these settings for this order."""
         width, words = config.width, config.target_size
-        source = target = Table.of("source_embedding", config.vocabulary_size, width)
+        source = target = LookupTable.of("source_embedding", config.vocabulary_size, width)
         if not config.share_embeddings:
-            target = Table.of("target_embedding", words, width)
+            target = LookupTable.of("target_embedding", words, width)
         direction = None
         if order.uses_direction_embedding:
-            direction = Table.of("direction_embedding", order.directions, width)
+            direction = LookupTable.of("direction_embedding", order.directions, width)
         return cls(
             source_embedding=source,
             target_embedding=target,

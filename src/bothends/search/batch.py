@@ -6,6 +6,7 @@ An engine that has a search of its own runs all of it in one call; any other is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from bothends.engines.protocol import Engine, Searched, WholeSearch
@@ -28,14 +29,20 @@ def search_batch(
     source: IntArray,
     options: SearchOptions,
     max_lengths: IntArray | None = None,
+    allowed: Sequence[IntArray] | None = None,
 ) -> list[list[Hypothesis]]:
-    """What `beam_search` says, whose arguments these are."""
+    """What `beam_search` says, whose arguments these are.
+
+    `allowed` are the target ids that each sentence may use; an engine without a search of its own
+    takes no notice of them.
+    """
     if not isinstance(engine, WholeSearch):
         return beam_search(engine, order, special, source, options, max_lengths)
     if not len(source):
         return []
     limits = sentence_limits(source, special, options, max_lengths)
-    searched = engine.search(source, order, special, options.beam, options.min_length, limits)
+    lengths = options.min_length, limits
+    searched = engine.search(source, order, special, options.beam, *lengths, allowed)
     return rank_searched(searched, order, options)
 
 

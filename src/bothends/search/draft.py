@@ -48,16 +48,20 @@ def search_from_draft(
     source: IntArray,
     draft: Sequence[int],
     options: SearchOptions,
+    max_lengths: IntArray | None = None,
 ) -> DraftedHypothesis:
-    """The greedy translation of one source sentence `(1, N)`, from a draft in text order."""
+    """The greedy translation of one source sentence `(1, N)`, from a draft in text order.
+
+    `max_lengths` `(1,)` is that of `beam_search`.
+    """
     if options.beam != 1:
         raise UsageError(f"a draft is for greedy search: use beam 1, not {options.beam}")
     if len(source) != 1:
         raise UsageError(f"a draft is for one sentence, not for {len(source)}")
-    if len(draft) > sentence_limits(source, special, options, None)[0]:
+    if len(draft) > sentence_limits(source, special, options, max_lengths)[0]:
         draft = ()  # no result is as long, and to read it would take time and memory
     reader = DraftReader(engine, order, special, draft)
-    ((best,),) = beam_search(reader, order, special, source, options)
+    ((best,),) = beam_search(reader, order, special, source, options, max_lengths)
     return DraftedHypothesis(best, reader.passes)
 
 

@@ -18,15 +18,18 @@ import numpy as np
 
 from bothends.engines.protocol import Engine, pad_sources
 from bothends.model.config import ModelConfig
+from bothends.model.shortlist import Shortlist
 from bothends.order import GenerationOrder, IntArray
 from bothends.search.batch import search_batch
 from bothends.search.beam import Hypothesis
 from bothends.search.draft import DraftedHypothesis, search_from_draft
 from bothends.search.fill import Allowed, FilledFrame, Frame, fill_frames
 from bothends.search.options import SearchOptions
-from bothends.search.scoring import ForcedScore, force_scores
+from bothends.search.scoring import ForcedScore, force_scores, force_scores_of_each
 from bothends.text.vocabulary import SpecialTokens
 
+#: Slots of targets that are scored together: logits of all words are held for each of them.
+SLOTS_TOGETHER = 512
 #: The ids of one sentence.
 Sentence = Sequence[int] | IntArray
 
@@ -40,13 +43,20 @@ class Generator:
     special: SpecialTokens
     #: of a model that frames its sources in a way of its own, or has learned positions
     config: ModelConfig | None = None
+    #: which words the search may use; scores and filled gaps are of all words
+    shortlist: Shortlist | None = None
 
     def search(self, sources: Sequence[Sentence], options: SearchOptions) -> list[list[Hypothesis]]:
         """The `n_best` hypotheses of each source, best first, as one batch."""
         if not len(sources):
             return []
         model = (self.engine, self.order, self.special)
-        return search_batch(*model, self.batch(sources), options, self._limits(sources, options))
+        allowed = None
+        if self.shortlist is not None:
+            # Each from its own source: nothing depends on who else is in the batch.
+            allowed = [self.shortlist.allowed(source) for source in sources]
+        limits = self._limits(sources, options)
+        return search_batch(*model, self.batch(sources), options, limits, allowed)
 
     def score(
         self, sources: Sequence[Sentence], targets: Sequence[Sequence[int]]
@@ -55,6 +65,20 @@ class Generator:
         if not len(sources):
             return []
         return force_scores(self.engine, self.order, self.special, self.batch(sources), targets)
+
+    def score_each(
+        self, sources: Sequence[Sentence], targets: Sequence[Sequence[Sequence[int]]]
+    ) -> list[list[ForcedScore]]:
+        """The logprobs of several targets for each source, a few sources at a time."""
+        model = (self.engine, self.order, self.special)
+        longest = max((len(target) for some in targets for target in some), default=0) + 1
+        most = max(map(len, targets), default=0)
+        together = max(1, SLOTS_TOGETHER // (longest * max(most, 1)))
+        scores: list[list[ForcedScore]] = []
+        for first in range(0, len(sources), together):
+            some = slice(first, first + together)
+            scores += force_scores_of_each(*model, self.batch(sources[some]), targets[some])
+        return scores
 
     def fill(
         self,
@@ -74,7 +98,19 @@ class Generator:
     ) -> DraftedHypothesis:
         """The greedy hypothesis of one source, which a draft can only make quicker."""
         model = (self.engine, self.order, self.special)
-        return search_from_draft(*model, self.batch([source]), draft, options)
+        limits = self._limits([source], options)
+        return search_from_draft(*model, self.batch([source]), draft, options, limits)
+
+    def limit(self, source_length: int, options: SearchOptions) -> int:
+        """The most tokens that the target of a source with this many tokens may have."""
+        limit = options.limit(source_length)
+        longest = None if self.config is None else self.config.longest_target
+        return limit if longest is None else min(limit, longest)
+
+    def longest_source(self, asked: int) -> int:
+        """Tokens of a source that are read: as many as asked, or as positions were learned for."""
+        longest = None if self.config is None else self.config.longest_source
+        return asked if longest is None else min(asked, longest)
 
     def batch(self, sources: Sequence[Sentence]) -> IntArray:
         """Sources as an engine takes them: each with its end symbol, then padding."""
@@ -87,6 +123,4 @@ class Generator:
 
     def _limits(self, sources: Sequence[Sentence], options: SearchOptions) -> IntArray:
         """The most tokens that each target may have."""
-        limits = np.array([options.limit(len(source)) for source in sources])
-        longest = None if self.config is None else self.config.longest_target
-        return limits if longest is None else np.minimum(limits, longest)
+        return np.array([self.limit(len(source), options) for source in sources])

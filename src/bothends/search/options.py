@@ -1,4 +1,4 @@
-"""What a search is asked for: how many hypotheses, how long, and how they are ranked."""
+"""Options of a search: how many hypotheses, how long, and how they are ranked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST_LENGTH_PENALTY = 50
 
 
 def check_whole_number(name: str, value: object, least: int) -> None:
-    """Complain about an option that is no whole number from `least` on; NumPy's are numbers too."""
+    """Complain about an option that is not a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise UsageError(f"{name} must be a whole number from {least} on, not {value!r}")
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from bothends.engines.protocol import Engine
+from bothends.engines.protocol import Engine, FloatArray
 from bothends.errors import UsageError
 from bothends.order import GenerationOrder, IntArray
 from bothends.text.vocabulary import SpecialTokens
@@ -18,24 +18,29 @@ State = TypeVar("State")
 
 @dataclass(frozen=True)
 class ForcedScore:
-    """The logprob of one target, token by token."""
+    """The logprob of one target, token by token.
 
-    token_logprobs: list[float]  # text order
+    Attributes:
+        token_logprobs: Logprob of each token, in text order.
+        end_logprob: Logprob of the end symbol.
+    """
+
+    token_logprobs: list[float]
     end_logprob: float
 
     @property
     def logprob(self) -> float:
-        """Of the whole target and its end symbol."""
+        """Logprob of the whole target and its end symbol."""
         return sum(self.token_logprobs) + self.end_logprob
 
     @property
     def length(self) -> int:
-        """Tokens of text; the end symbol is not counted."""
+        """Number of tokens; the end symbol is not counted."""
         return len(self.token_logprobs)
 
     @property
     def perplexity(self) -> float:
-        """Per symbol, the end symbol included: an empty target has one too."""
+        """Perplexity per symbol, the end symbol included."""
         return corpus_perplexity([self])
 
 
@@ -57,10 +62,38 @@ def force_scores(
         order.shift(slots, special.start),
         order.whole(slots.shape[1]),
         slots,
-    ).astype(np.float64)
+    )
+    return _scores(order, logprobs, targets)
+
+
+def force_scores_of_each(
+    engine: Engine[State],
+    order: GenerationOrder,
+    special: SpecialTokens,
+    source: IntArray,
+    targets: Sequence[Sequence[Sequence[int]]],
+) -> list[list[ForcedScore]]:
+    """Score several targets for each source sentence `(S, N)`, which is read once."""
+    every = [target for some in targets for target in some]
+    if not every:
+        return [[] for _ in targets]
+    sentences = np.repeat(np.arange(len(targets)), [len(some) for some in targets])
+    slots = order.target_slots(every, special.end, special.pad)  # (R, T)
+    # Rows of one sentence share what was read of it: `force` is for one row each.
+    state = engine.select(engine.encode(source), sentences[:, None])
+    fed, block = order.shift(slots, special.start), order.whole(slots.shape[1])
+    _, logprobs = engine.step_and_force(state, fed, block, 1, slots)
+    scores = iter(_scores(order, logprobs, every))
+    return [[next(scores) for _ in some] for some in targets]
+
+
+def _scores(
+    order: GenerationOrder, logprobs: FloatArray, targets: Sequence[Sequence[int]]
+) -> list[ForcedScore]:
+    """Logprobs in generation order `(R, T)`, padding included, as those of targets."""
     return [
         ForcedScore(order.inverse(row[: len(target)].tolist()), float(row[len(target)]))
-        for row, target in zip(logprobs, targets, strict=True)
+        for row, target in zip(logprobs.astype(np.float64), targets, strict=True)
     ]
 
 
@@ -71,6 +104,6 @@ def corpus_perplexity(scores: Iterable[ForcedScore]) -> float:
         logprob += score.logprob
         symbols += score.length + 1
     if not symbols:
-        raise UsageError("the perplexity of no targets at all is undefined; score at least one")
+        raise UsageError("no targets to compute a perplexity from; score at least one")
     with np.errstate(over="ignore"):  # a hopeless model: infinity says so
         return float(np.exp(-logprob / symbols))

@@ -16,16 +16,23 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bothends import __version__
 from bothends.errors import BothendsError
 from bothends.serve import libretranslate, v1
-from bothends.serve.front import Front
+from bothends.serve.detection import DetectionUnavailableError
+from bothends.serve.front import Endpoint, Front
 from bothends.serve.limits import OverloadedError, TooLargeError
 from bothends.serve.metrics import CONTENT_TYPE
 from bothends.serve.models import ModelUnavailableError
-from bothends.serve.requests import KeyRequiredError, MediaTypeError
-from bothends.serve.schemas import AlternativesRequest, LibreTranslateRequest, V1Request
+from bothends.serve.requests import KeyRequiredError, MediaTypeError, service_of
+from bothends.serve.schemas import (
+    AlternativesRequest,
+    DetectRequest,
+    LibreTranslateRequest,
+    V1Request,
+)
 from bothends.serve.service import ServeOptions, Service, TimeUpError
 
 PAGE = Path(__file__).parent / "page"
@@ -38,7 +45,33 @@ STATUSES: dict[type[BothendsError], int] = {
     MediaTypeError: 415,
     KeyRequiredError: 401,
     TimeUpError: 504,
+    DetectionUnavailableError: 501,
 }
+
+
+#: What the front calls itself.
+BUSY: dict[str, Endpoint] = {"/translate": libretranslate.translate, "/v1/translate": v1.translate}
+
+
+class Application(FastAPI):
+    """FastAPI behind our front, which is outermost: most requests need nothing of it."""
+
+    _front: ASGIApp | None = None
+
+    def put_in_front(self, service: Service) -> None:
+        front: ASGIApp = Front(super().__call__, service, BUSY, _answer_error)
+        if service.options.cors:
+            front = CORSMiddleware(
+                front,
+                allow_origins=list(service.options.cors),
+                allow_methods=["GET", "POST"],
+                allow_headers=["authorization", "content-type"],
+            )
+        self._front = front
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self._front is not None
+        await self._front(scope, receive, send)
 
 
 def create_app(options: ServeOptions | None = None) -> FastAPI:
@@ -52,7 +85,7 @@ def create_app(options: ServeOptions | None = None) -> FastAPI:
         starting.cancel()
         await service.close()
 
-    app = FastAPI(
+    app = Application(
         title="bothends",
         version=__version__,
         summary="Translation that writes a sentence from both ends at once.",
@@ -65,14 +98,7 @@ def create_app(options: ServeOptions | None = None) -> FastAPI:
     app.include_router(v1.router)
     _add_state_routes(app, service)
     _add_page(app)
-    app.add_middleware(Front, service=service)
-    if service.options.cors:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(service.options.cors),
-            allow_methods=["GET", "POST"],
-            allow_headers=["authorization", "content-type"],
-        )
+    app.put_in_front(service)
     app.add_exception_handler(BothendsError, _answer_error)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(RequestValidationError, _answer_bad_parameters)
@@ -111,7 +137,7 @@ async def _answer_error(request: Request, error: Exception) -> JSONResponse:
     if status == 401:
         headers["www-authenticate"] = "Bearer"
     reason = error.reason if isinstance(error, OverloadedError) else type(error).__name__
-    request.app.state.service.metrics.refused.labels(reason).inc()
+    service_of(request).metrics.refused.labels(reason).inc()
     return JSONResponse({"error": str(error)}, status, headers)
 
 
@@ -130,7 +156,7 @@ def _describe(app: FastAPI) -> dict[str, Any]:
         schema = get_openapi(
             title=app.title, version=app.version, summary=app.summary, routes=app.routes
         )
-        bodies = (LibreTranslateRequest, V1Request, AlternativesRequest)
+        bodies = (LibreTranslateRequest, DetectRequest, V1Request, AlternativesRequest)
         _, definitions = models_json_schema(
             [(body, "validation") for body in bodies], ref_template="#/components/schemas/{model}"
         )

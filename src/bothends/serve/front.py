@@ -6,16 +6,26 @@ turns a defect into an answer without a traceback, and logs and counts what was 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import secrets
 import time
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bothends.serve.logs import log
+from bothends.errors import BothendsError
+from bothends.serve.interruption import LimitedTime
+from bothends.serve.logs import is_logged, log
+from bothends.serve.requests import SERVICE
 from bothends.serve.service import ClientGoneError, Service
+
+#: Requests are named by the process and their number.
+_PROCESS = secrets.token_hex(5)
+_NUMBERS = count(1)
 
 #: The page needs nothing from elsewhere, and nothing may frame it.
 HEADERS = [
@@ -29,6 +39,10 @@ HEADERS = [
 ]
 
 
+#: Of an answer to a program, which shows no page.
+API_HEADERS = HEADERS[:1]
+
+
 class BodyError(Exception):
     """A body that is too large, too slow or broken off."""
 
@@ -37,12 +51,29 @@ class BodyError(Exception):
         self.status = status
 
 
-class Front:
-    """ASGI middleware around the whole application."""
+#: Answers a request.
+Endpoint = Callable[[Request], Awaitable[Response]]
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+
+class Front:
+    """ASGI middleware around the whole application.
+
+    It calls the `busy` endpoints, by path, itself: on its way through the application, a request
+    would take longer than the translation of a short sentence. `on_error` is how the application
+    answers an error.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        service: Service,
+        busy: Mapping[str, Endpoint],
+        on_error: Callable[[Request, Exception], Awaitable[Response]],
+    ) -> None:
         self._app = app
         self._service = service
+        self._busy = busy
+        self._on_error = on_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,11 +81,18 @@ class Front:
             return
         exchange = _Exchange(self._service, scope, receive, send)
         try:
-            if scope["method"] == "POST" and self._service.room.full:
-                # At ten times the load that can be served, even to look at requests takes too long.
-                self._service.metrics.refused.labels("busy").inc()
-                await exchange.refuse(self._service.room.retry_after())
-                return
+            if scope["method"] == "POST":
+                endpoint = self._busy.get(scope["path"])
+                exchange.route = scope["path"] if endpoint is not None else None
+                if self._service.room.full:
+                    # At ten times the load that can be served, even to look at requests takes too
+                    # long.
+                    self._service.metrics.refuse()
+                    await exchange.refuse(self._service.room.retry_after())
+                    return
+                if endpoint is not None:
+                    await self._answer(endpoint, exchange)
+                    return
             await self._app(scope, exchange.receive, exchange.send)
         except BodyError as problem:
             await exchange.fail(problem.status, str(problem))
@@ -69,13 +107,21 @@ class Front:
         finally:
             exchange.report()
 
+    async def _answer(self, endpoint: Endpoint, exchange: _Exchange) -> None:
+        request = Request(exchange.scope, exchange.receive)
+        try:
+            response = await endpoint(request)
+        except BothendsError as error:
+            response = await self._on_error(request, error)
+        await response(exchange.scope, exchange.receive, exchange.send)
+
 
 class _Exchange:
     """One request and its answer."""
 
     def __init__(self, service: Service, scope: Scope, receive: Receive, send: Send) -> None:
         self._service = service
-        self._scope = scope
+        self.scope = scope
         self._receive = receive
         self._send = send
         self._begin = time.perf_counter()
@@ -83,20 +129,18 @@ class _Exchange:
         self._complete = False
         self._started = False
         self.status = 500
-        self.name = secrets.token_hex(8)
-        scope["bothends.request"] = self.name
+        self.name = f"{_PROCESS}{next(_NUMBERS):x}"
+        self.route: str | None = None
+        scope[SERVICE] = service
 
     async def receive(self) -> Message:
         if self._complete:
             return await self._receive()
         limits = self._service.limits
         remaining = self._begin + limits.receive_seconds - time.perf_counter()
-        try:
-            message = await asyncio.wait_for(self._receive(), max(remaining, 0.001))
-        except asyncio.TimeoutError:
-            raise BodyError(
-                408, f"the body did not arrive within {limits.receive_seconds:g} seconds"
-            ) from None
+        late = BodyError(408, f"the body did not come within {limits.receive_seconds:g} seconds")
+        with LimitedTime(self._service.deadlines, remaining, late):
+            message = await self._receive()
         if message["type"] == "http.request":
             self._received += len(message.get("body", b""))
             if self._received > limits.body_bytes or self._announced() > limits.body_bytes:
@@ -105,7 +149,7 @@ class _Exchange:
         return message
 
     def _announced(self) -> int:
-        for name, value in self._scope["headers"]:
+        for name, value in self.scope["headers"]:
             if name == b"content-length" and value.isdigit():
                 return int(value[:20])
         return 0
@@ -114,7 +158,11 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self._started = True
             self.status = message["status"]
-            headers = [*message.get("headers", []), *HEADERS, (b"x-request-id", self.name.encode())]
+            headers = [
+                *message.get("headers", []),
+                *(HEADERS if self.route is None else API_HEADERS),
+                (b"x-request-id", self.name.encode()),
+            ]
             message = {**message, "headers": headers}
         await self._send(message)
 
@@ -136,14 +184,15 @@ class _Exchange:
 
     def report(self) -> None:
         seconds = time.perf_counter() - self._begin
-        route = getattr(self._scope.get("route"), "path", None) or "other"
-        self._service.metrics.requests.labels(route, str(self.status)).inc()
-        self._service.metrics.latency.labels(route).observe(seconds)
+        route = self.route or getattr(self.scope.get("route"), "path", None) or "other"
+        self._service.metrics.answered(route, self.status, seconds)
+        if not is_logged("info"):
+            return
         log(
             "request",
             request=self.name,
-            client=self._scope.get("bothends.client"),
-            method=self._scope["method"],
+            client=self.scope.get("bothends.client"),
+            method=self.scope["method"],
             route=route,
             status=self.status,
             milliseconds=round(1000 * seconds, 1),

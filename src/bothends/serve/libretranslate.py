@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, Request
+from starlette.responses import Response
 
-from bothends.serve.limits import Limits
+from bothends.serve.detection import Detected
+from bothends.serve.limits import Limits, check_size
 from bothends.serve.models import Models
 from bothends.serve.requests import (
     FORM,
     JSON,
-    gone,
     identify,
     read_json_or_form,
     service_of,
 )
 from bothends.serve.schemas import (
+    DetectedLanguage,
+    DetectRequest,
     Language,
     LibreTranslateRequest,
     LibreTranslateResponse,
     Problem,
 )
+from bothends.serve.service import Service
 from bothends.serve.translating import Task
 from bothends.translation import TranslationOptions
 
@@ -58,29 +65,79 @@ def body_schema(model: str, *kinds: str) -> dict[str, Any]:
 @router.post(
     "/translate",
     response_model=LibreTranslateResponse,
-    response_model_exclude_none=True,
     responses=PROBLEMS,
     openapi_extra=body_schema("LibreTranslateRequest", JSON, FORM),
     summary="Translate a text, or several",
 )
-async def translate(request: Request) -> LibreTranslateResponse:
+async def translate(request: Request) -> Response:
     service = service_of(request)
     body = await read_json_or_form(request, LibreTranslateRequest)
     client = identify(request, body.api_key)
     texts = [body.q] if isinstance(body.q, str) else body.q
-    model = service.models.find(None, body.source, body.target)
+    detected = await _detect(service, texts, body.source)
+    source = _best_source(service.models, detected, body.target) or body.source
+    model = service.models.find(None, source, body.target)
     count = body.alternatives
-    beam = max(TranslationOptions.beam, count + 1)
-    options = TranslationOptions(beam=beam, n_best=count + 1)
-    task = Task(texts, body.format, options, service.options.glossary, count)
-    found = await service.until_answered(service.translate(client, model, task), gone(request))
+    task = Task(texts, body.format, _options(count), service.options.glossary, count)
+    with service.until_answered(request.scope, request.receive):
+        found = await service.translate(client, model, task)
     several = not isinstance(body.q, str)
     translated = [each.text for each in found]
     others = [list(each.alternatives) for each in found]
-    return LibreTranslateResponse(
+    answer = LibreTranslateResponse(
         translatedText=translated if several else translated[0],
         alternatives=None if not count else others if several else others[0],
+        detectedLanguage=(detected if several else detected[0]) if detected else None,
     )
+    return Response(answer.model_dump_json(exclude_none=True), media_type=JSON)
+
+
+@router.post(
+    "/detect",
+    response_model=list[DetectedLanguage],
+    responses={
+        **{status: PROBLEMS[status] for status in (400, 401, 408, 413, 415, 503)},
+        501: {"model": Problem, "description": "This server detects no languages."},
+    },
+    openapi_extra=body_schema("DetectRequest", JSON, FORM),
+    summary="The languages that a text may be in, of those of the models",
+)
+async def detect(request: Request) -> list[DetectedLanguage]:
+    service = service_of(request)
+    body = await read_json_or_form(request, DetectRequest)
+    identify(request, body.api_key)
+    check_size([body.q], service.limits)
+    return [_detected(each) for each in await service.detect(body.q)]
+
+
+def _detected(found: Detected) -> DetectedLanguage:
+    return DetectedLanguage(confidence=found.confidence, language=found.language)
+
+
+async def _detect(service: Service, texts: Sequence[str], source: str) -> list[DetectedLanguage]:
+    """The language of each text if the source is `auto`; none if not all can be told."""
+    if source != "auto" or not service.detector.available:
+        return []
+    check_size(list(texts), service.limits)
+    found = [await service.detect(text) for text in texts]
+    return [_detected(each[0]) for each in found] if all(found) else []
+
+
+def _best_source(models: Models, detected: Sequence[DetectedLanguage], target: str) -> str | None:
+    """The language that most texts are in, if a model translates from it."""
+    sources = {
+        model.description.source_language
+        for model in models.all
+        if model.description.target_language == target
+    }
+    votes = Counter(each.language for each in detected if each.language in sources)
+    return votes.most_common(1)[0][0] if votes else None
+
+
+@cache
+def _options(alternatives: int) -> TranslationOptions:
+    beam = max(TranslationOptions.beam, alternatives + 1)
+    return TranslationOptions(beam=beam, n_best=alternatives + 1)
 
 
 @router.get("/languages", response_model=list[Language], summary="The languages of the models")

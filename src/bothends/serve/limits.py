@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bothends.errors import BothendsError
@@ -68,6 +67,23 @@ def check_size(texts: list[str], limits: Limits) -> int:
     return characters
 
 
+class Admission:
+    """A request's time in the waiting room."""
+
+    __slots__ = ("_characters", "_client", "_room")
+
+    def __init__(self, room: WaitingRoom, client: str, characters: int) -> None:
+        self._room = room
+        self._client = client
+        self._characters = characters
+
+    def __enter__(self) -> None:
+        self._room.enter(self._client, self._characters)
+
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
+        self._room.leave(self._client, self._characters, answered=kind is None)
+
+
 class WaitingRoom:
     """Counts what has been accepted and not answered, in all and by client.
 
@@ -88,18 +104,18 @@ class WaitingRoom:
         self._speed = 0.0
         self._measured = clock()
 
-    @contextmanager
-    def admit(self, client: str, characters: int) -> Iterator[None]:
-        """Let a request in for as long as the block takes, or raise `OverloadedError`."""
+    def admit(self, client: str, characters: int) -> Admission:
+        """A block in which a request is in the room; entering it may raise `OverloadedError`."""
+        return Admission(self, client, characters)
+
+    def enter(self, client: str, characters: int) -> None:
         self._check(client, characters)
         self._count(client, 1, characters)
-        try:
-            yield
-        except BaseException:
-            self._count(client, -1, -characters)
-            raise
+
+    def leave(self, client: str, characters: int, answered: bool) -> None:
         self._count(client, -1, -characters)
-        self._note(characters)
+        if answered:
+            self._note(characters)
 
     @property
     def full(self) -> bool:

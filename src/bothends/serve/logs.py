@@ -44,6 +44,11 @@ def log(
     )
 
 
+def is_logged(level: str) -> bool:
+    """Whether lines of this level are written: what goes into them need not be made otherwise."""
+    return _LOGGER.isEnabledFor(logging.getLevelName(level.upper()))
+
+
 def write_logs(level: str = "info") -> None:
     """Send the logs of this process, uvicorn's too, to stderr."""
     handler = logging.StreamHandler(sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -18,6 +19,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._children: dict[tuple[int, tuple[str, ...]], Any] = {}
         self.requests = self._counter("requests", "Answers by route and status.", "route", "status")
         self.refused = self._counter("refused", "Requests refused by reason.", "reason")
         self.abandoned = self._counter("abandoned", "Requests whose client went away.")
@@ -35,6 +37,27 @@ class Metrics:
     def watch(self, name: str, text: str, value: Callable[[], float]) -> None:
         """A gauge that is read when it is asked for."""
         Gauge(f"bothends_{name}", text, registry=self.registry).set_function(value)
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._child(self.requests, route, str(status)).inc()
+        self._child(self.latency, route).observe(seconds)
+
+    def refuse(self) -> None:
+        """Count a request that the waiting room has no place for."""
+        self._child(self.refused, "busy").inc()
+
+    def translated(self, model: str, lines: int, steps: int) -> None:
+        """Count sentences."""
+        self._child(self.lines, model).inc(lines)
+        self._child(self.steps, model).inc(steps)
+
+    def _child(self, metric: Any, *labels: str) -> Any:
+        """A metric with its labels; to look it up each time takes longer than to count."""
+        key = (id(metric), labels)
+        if key not in self._children:
+            self._children[key] = metric.labels(*labels)
+        return self._children[key]
 
     def observe_batch(self, record: BatchRecord) -> None:
         self.batch_lines.observe(record.items)

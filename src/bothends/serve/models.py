@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.files import real_path
 from bothends.model.bundled import DEFAULT_MODEL, bundled_models, find_model
 from bothends.model.directory import CARD, WEIGHTS, Description, read_description
+from bothends.model.hub import short_name
 from bothends.serve.logs import log
 from bothends.translator import LoadOptions, Translator
 
@@ -89,12 +89,10 @@ class Models:
         self._lock = threading.Lock()
         self._models: dict[str, ServedModel] = {}
         for each in directories or _bundled():
-            directory = find_model(each)
-            name = real_path(directory).name
+            directory = find_model(each, weights=self._load.engine == "torch")
+            name = short_name(directory)
             if name in self._models:
-                raise UsageError(
-                    f"{directory}: another model is called {name}, too; rename a directory"
-                )
+                raise UsageError(f"{each}: another model is called {name}, too; rename a directory")
             self._models[name] = ServedModel(name, directory, read_description(directory))
         if not self._models:
             raise UsageError("no model to serve: name a model directory (--model DIR)")
@@ -141,9 +139,21 @@ class Models:
 
     def translator(self, model: ServedModel) -> Translator:
         """The model, loaded and up to date. May take as long as loading does."""
-        ready = self.ready(model)
-        if ready is not None:
-            return ready
+        return self.ready(model) or self.look(model)
+
+    def ready(self, model: ServedModel) -> Translator | None:
+        """The model if there is nothing to wait for: loaded, and looked at a moment ago.
+
+        Whoever gets None has to look. Meanwhile the others go on with the model that there is.
+        """
+        model.used = now = self._clock()
+        if now - model.looked < LOOK_EVERY or model.loading.locked():
+            return model.translator
+        model.looked = now
+        return None
+
+    def look(self, model: ServedModel) -> Translator:
+        """The model as its directory is now, which may have to be loaded for that."""
         with model.loading:
             model.looked = self._clock()
             signature = sign(model.directory)
@@ -151,15 +161,6 @@ class Models:
             if current is not None and signature in (model.signature, model.rejected):
                 return current
             return self._replace(model, current, signature)
-
-    def ready(self, model: ServedModel) -> Translator | None:
-        """The model if there is nothing to wait for: loaded, and looked at a moment ago.
-
-        While one thread loads it anew, the others go on with the old one.
-        """
-        model.used = now = self._clock()
-        fresh = now - model.looked < LOOK_EVERY or model.loading.locked()
-        return model.translator if fresh else None
 
     def _replace(
         self, model: ServedModel, current: Translator | None, signature: Signature

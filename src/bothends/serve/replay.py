@@ -45,7 +45,8 @@ def written_tokens(order: GenerationOrder, translation: Translation) -> tuple[To
     """
     *tokens, end = Picture.of(order, translation.pieces).text
     last = end.step if translation.finished else max((each.step for each in tokens), default=0)
-    return tuple(tokens) if last == translation.steps else ()
+    # A draft saves steps, but what each would have written is known all the same.
+    return tuple(tokens) if last == translation.steps + translation.steps_saved else ()
 
 
 def direction(token: Token) -> Literal["right", "left"]:
@@ -58,12 +59,13 @@ def replay(order: GenerationOrder, translation: Translation) -> list[Step]:
     tokens = written_tokens(order, translation)
     state: list[str | None] = [None] * len(tokens)
     steps = []
-    for number in range(1, translation.steps + 1 if tokens else 1):
+    count = translation.steps + translation.steps_saved
+    for number in range(1, count + 1 if tokens else 1):
         new = []
         for index, token in enumerate(tokens):
             if token.step == number:
                 state[index] = token.label
                 new.append({"index": index, "piece": token.label, "towards": direction(token)})
-        finished = translation.finished and number == translation.steps
+        finished = translation.finished and number == count
         steps.append(Step(number, tuple(new), tuple(state), finished))
     return steps

@@ -17,6 +17,9 @@ Model = TypeVar("Model", bound=BaseModel)
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 
+#: In a request's scope: whom it is for.
+SERVICE = "bothends.service"
+
 
 class MediaTypeError(UsageError):
     """A body in a format that is not read."""
@@ -27,7 +30,7 @@ class KeyRequiredError(UsageError):
 
 
 def service_of(request: Request) -> Service:
-    service: Service = request.app.state.service
+    service: Service = request.scope[SERVICE]
     return service
 
 
@@ -48,12 +51,15 @@ async def read_json_or_form(request: Request, model: type[Model]) -> Model:
 
 
 async def read_body(request: Request) -> bytes:
-    from starlette.requests import ClientDisconnect
-
-    try:
-        return await request.body()
-    except ClientDisconnect:
-        raise ClientGoneError from None
+    """The whole body, which the front keeps from becoming too long or taking too long."""
+    parts = []
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts) if len(parts) > 1 else parts[0]
 
 
 def parse_json(body: bytes, model: type[Model]) -> Model:
@@ -94,9 +100,3 @@ def identify(request: Request, key: str | None = None) -> str:
         name = f"key:{owner}"
     request.scope["bothends.client"] = name
     return name
-
-
-async def gone(request: Request) -> None:
-    """Returns when the client has gone away."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

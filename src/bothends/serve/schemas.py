@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from bothends.documents import DocumentFormat
+from bothends.errors import UsageError
 from bothends.search.options import LARGEST_LENGTH_PENALTY
 from bothends.translation import TranslationOptions
 
@@ -28,10 +29,19 @@ class LibreTranslateRequest(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     q: str | list[str] = Field(description="A text, or several.")
-    source: Code = Field("auto", description="Language code; `auto` takes any model's.")
+    source: Code = Field("auto", description="Language code; `auto` detects it.")
     target: Code = Field(description="Language code.")
     format: Literal["text", "html", "markdown", "srt"] = "text"
     alternatives: int = Field(0, ge=0, le=15, description="Other translations of each text.")
+    api_key: str | None = Field(None, max_length=200)
+
+
+class DetectRequest(BaseModel):
+    """As LibreTranslate has it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    q: str = Field(description="A text.")
     api_key: str | None = Field(None, max_length=200)
 
 
@@ -55,6 +65,12 @@ class V1Request(Body):
     glossary: dict[Word, Word] = Field(
         default_factory=dict, max_length=1000, description="Terms and the words to use for them."
     )
+    draft: list[str] = Field(
+        default_factory=list,
+        max_length=2000,
+        description="With beam 1: the translations of the text's sentences before it was edited. "
+        "What would be written again is kept, and the answer is the same.",
+    )
     stream: bool = Field(False, description="Answer with server-sent events, step by step.")
 
     @property
@@ -63,6 +79,8 @@ class V1Request(Body):
 
     def options(self) -> TranslationOptions:
         """The options of the search; a UsageError if they do not go together."""
+        if self.draft and self.beam != 1:
+            raise UsageError(f"a draft is for greedy search: use beam 1, not {self.beam}")
         return TranslationOptions(
             beam=self.beam,
             n_best=self.n_best,
@@ -92,6 +110,7 @@ class Hypothesis(BaseModel):
     tokens: list[int]
     pieces: list[str]
     steps: int = Field(description="Decoder steps.")
+    steps_saved: int = Field(description="Steps fewer than without a draft.")
     written_in: list[int] = Field(description="The step that wrote each token; empty if unknown.")
     towards: list[Literal["right", "left"]] = Field(
         description="Where the strand of each token grows; empty if unknown."
@@ -133,9 +152,17 @@ class AlternativesResponse(BaseModel):
     alternatives: list[Alternative]
 
 
+class DetectedLanguage(BaseModel):
+    confidence: float = Field(description="In percent.")
+    language: str
+
+
 class LibreTranslateResponse(BaseModel):
     translatedText: str | list[str]  # noqa: N815 (LibreTranslate's name)
     alternatives: list[str] | list[list[str]] | None = None
+    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = Field(  # noqa: N815
+        None, description="With the source `auto`, where it can be told."
+    )
 
 
 class Language(BaseModel):

@@ -6,6 +6,7 @@ SIGTERM and SIGINT stop the server as soon as all that was accepted is answered.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 import sys
@@ -16,31 +17,39 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bothends.errors import BothendsError
 from bothends.serve.app import create_app
+from bothends.serve.interruption import CONNECTION, Connection, Deadline, Deadlines
 from bothends.serve.logs import write_logs
 from bothends.serve.service import ServeOptions
 
 #: Seconds between switches of Python's threads. The workers compute, the event loop answers: with
 #: the usual 5 ms, a refusal would wait for both workers' turns.
-SWITCH_INTERVAL = 0.001
+SWITCH_INTERVAL = 0.0005
 
 
 class ImpatientProtocol(HttpToolsProtocol):
-    """HTTP that closes connections whose headers do not come.
+    """HTTP that closes connections whose headers do not come, and tells when a client leaves.
 
     uvicorn waits for the first headers of a connection, and for begun ones, without end: some
     hundred such connections would use up the server.
     """
 
     header_seconds = 10.0
+    deadlines = Deadlines()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._patience: asyncio.TimerHandle | None = None
+        self._patience: Deadline | None = None
+        self._connection = Connection()
         super().connection_made(transport)
         self._expect_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._headers_are_there()
         super().connection_lost(exc)
+        self._connection.lose()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope[CONNECTION] = self._connection  # type: ignore[literal-required]
 
     def data_received(self, data: bytes) -> None:
         if self._patience is None and (self.cycle is None or self.cycle.response_complete):
@@ -52,11 +61,11 @@ class ImpatientProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _expect_headers(self) -> None:
-        self._patience = self.loop.call_later(self.header_seconds, self._lose_patience)
+        self._patience = self.deadlines.add(self.header_seconds, self._lose_patience)
 
     def _headers_are_there(self) -> None:
         if self._patience is not None:
-            self._patience.cancel()
+            self.deadlines.discard(self._patience)
             self._patience = None
 
     def _lose_patience(self) -> None:
@@ -65,12 +74,21 @@ class ImpatientProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
+def impatient_protocol(seconds: float) -> type[ImpatientProtocol]:
+    """The protocol of one server, which waits so long for headers."""
+    settings = {"header_seconds": seconds, "deadlines": Deadlines()}
+    return type("Protocol", (ImpatientProtocol,), settings)
+
+
 class Server(uvicorn.Server):
     """uvicorn, which says where it can be reached once it can."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            # Modules stay: to look through them for garbage would hold up answers time and again.
+            gc.collect()
+            gc.freeze()
             for each in self.servers:
                 for bound in each.sockets:
                     print(f"bothends serves at {_address(bound)}", flush=True)
@@ -92,9 +110,7 @@ def serve(options: ServeOptions, host: str, port: int, log_level: str = "info") 
     sys.setswitchinterval(SWITCH_INTERVAL)
     listening = _listen(host, port)
     write_logs(log_level)
-    protocol: Any = type(
-        "Protocol", (ImpatientProtocol,), {"header_seconds": options.limits.receive_seconds}
-    )
+    protocol: Any = impatient_protocol(options.limits.receive_seconds)
     config = uvicorn.Config(
         create_app(options),
         http=protocol,

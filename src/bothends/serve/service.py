@@ -8,26 +8,34 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+
+from starlette.types import Receive, Scope
 
 from bothends.documents import Glossary
 from bothends.errors import BothendsError
 from bothends.filling import Filling
 from bothends.processes import available_cores
 from bothends.serve.batching import Batcher
+from bothends.serve.detection import Detected, Detector
+from bothends.serve.interruption import Deadlines, LimitedWork
 from bothends.serve.keys import ApiKeys
 from bothends.serve.limits import Limits, TooLargeError, WaitingRoom, check_size
 from bothends.serve.logs import log
 from bothends.serve.metrics import Metrics
 from bothends.serve.models import Models, ServedModel
-from bothends.serve.translating import OnSentence, Task, TranslatedText, run_alone, translate_texts
+from bothends.serve.translating import (
+    OnSentence,
+    Task,
+    TranslatedText,
+    deliver_to_event_loop,
+    run_alone,
+    translate_texts,
+)
 from bothends.translator import LoadOptions, Translator
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -72,9 +80,15 @@ class Service:
         self.metrics = Metrics()
         self.models = Models(options.models, options.load, options.memory_bytes)
         self.room = WaitingRoom(options.limits)
+        self.deadlines = Deadlines()
         self.batcher = Batcher(
-            options.threads or available_cores(), observe=self.metrics.observe_batch
+            options.threads or available_cores(),
+            deliver=deliver_to_event_loop,
+            observe=self.metrics.observe_batch,
         )
+        described = [model.description for model in self.models.all]
+        pairs = [(each.source_language, each.target_language) for each in described]
+        self.detector = Detector(code for pair in pairs for code in pair if code)
         self._loading = ThreadPoolExecutor(8, thread_name_prefix="bothends-load")
         watch = self.metrics.watch
         watch("waiting_lines", "Sentences that wait for a batch.", lambda: self.batcher.waiting)
@@ -87,7 +101,12 @@ class Service:
         if ready is not None:
             return ready
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._loading, self.models.translator, model)
+        return await loop.run_in_executor(self._loading, self.models.look, model)
+
+    async def detect(self, text: str) -> list[Detected]:
+        """The languages that a text may be in, of those that the models name."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._loading, self.detector.detect, text)
 
     async def translate(
         self,
@@ -102,8 +121,9 @@ class Service:
             translator = await self.translator(model)
             texts = await translate_texts(self.batcher, translator, task, client, on_sentence)
         sentences = [each for text in texts for each in text.sentences]
-        self.metrics.lines.labels(model.name).inc(len(sentences))
-        self.metrics.steps.labels(model.name).inc(sum(each.translation.steps for each in sentences))
+        self.metrics.translated(
+            model.name, len(sentences), sum(each.translation.steps for each in sentences)
+        )
         if self.options.log_text:
             for source, text in zip(task.texts, texts, strict=True):
                 log("translated", model=model.name, source=source, target=text.text)
@@ -129,27 +149,11 @@ class Service:
             found: list[Filling] = await run_alone(self.batcher, client, characters, find)
         return found
 
-    async def until_answered(
-        self, work: Coroutine[Any, Any, Value], gone: Awaitable[None]
-    ) -> Value:
-        """The outcome of a request's work, unless its client goes away or its time is up first."""
-        working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(gone)
-        try:
-            done, _ = await asyncio.wait(
-                {working, leaving},
-                timeout=self.limits.seconds,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if working in done:
-                return working.result()
-            if leaving in done:
-                raise ClientGoneError
-            raise TimeUpError(
-                f"not done within {self.limits.seconds:g} seconds; send the text in parts"
-            )
-        finally:
-            working.cancel()
-            leaving.cancel()
+    def until_answered(self, scope: Scope, receive: Receive) -> LimitedWork:
+        """A block for a request's work: it ends early if its client leaves or its time is up."""
+        seconds = self.limits.seconds
+        late = TimeUpError(f"not done within {seconds:g} seconds; send the text in parts")
+        return LimitedWork(self.deadlines, seconds, late, ClientGoneError(), scope, receive)
 
     async def start(self) -> None:
         """Load the first model, so that the first request need not wait for it."""

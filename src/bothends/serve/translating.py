@@ -8,16 +8,17 @@ anew with what is known by then. Two or three readings do, and all texts of a re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from bothends.documents import DocumentFormat, DocumentOptions, Glossary, translate_document
+from bothends.documents.flows import checked_answers
 from bothends.documents.options import DocumentReport
+from bothends.documents.plain import is_one_sentence
 from bothends.errors import BothendsError
-from bothends.serve.batching import Batcher
+from bothends.serve.batching import Batcher, Kind, Outcome, settle
 from bothends.translation import Translation, TranslationOptions
 from bothends.translator import Translator
 
@@ -44,6 +45,17 @@ class TranslateBatch:
     def size(self, line: str) -> int:
         """About its tokens: to count them takes a millisecond of the event loop's time."""
         return min(len(line) // CHARACTERS_PER_TOKEN, self.options.max_source_length) + 2
+
+
+@dataclass(frozen=True)
+class TranslateFromDrafts:
+    """The kind of batch that translates lines greedily, each from a draft of its own."""
+
+    translator: Translator
+    options: TranslationOptions
+
+    def __call__(self, items: Sequence[tuple[str, str]]) -> list[Translation]:
+        return [self.translator.translate(line, self.options, draft=draft) for line, draft in items]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +94,8 @@ class Task:
     options: TranslationOptions
     glossary: Glossary | None = None
     alternatives: int = 0
+    #: of the sentences, in order: what their translations were before the text was edited
+    drafts: Sequence[str] = ()
 
 
 @dataclass
@@ -115,6 +129,13 @@ async def translate_texts(
     If the task is cancelled, so is all its work that has not begun.
     """
     kind = TranslateBatch(translator, task.options)
+    drafts = iter(task.drafts)
+    if task.glossary is None and task.format == "text" and len(task.texts) == 1:
+        (text,) = task.texts
+        longest = task.options.max_source_length
+        if MAX_TOKENS_PER_CHARACTER * len(text) < longest and is_one_sentence(text):
+            asked = await _ask(batcher, kind, [text], client, {}, on_sentence, drafts)
+            return [_one_sentence(text, asked[text], task.alternatives)]
     options = document_options(translator, task.options.max_source_length, task.glossary)
     readings = [_Reading(text) for text in task.texts]
     known: dict[str, Translation] = {}
@@ -125,14 +146,31 @@ async def translate_texts(
         unknown = await asyncio.to_thread(read) if long else read()
         if not unknown:
             return [results[index] for index in range(len(readings))]
-        await _ask(batcher, kind, unknown, client, known, on_sentence)
+        await _ask(batcher, kind, unknown, client, known, on_sentence, drafts)
     raise BothendsError("the document needs too many readings; send it in parts")
 
 
 async def run_alone(batcher: Batcher, client: str, size: int, function: Callable[[], Any]) -> Any:
     """What a function returns that a worker of the batcher calls."""
-    (future,) = batcher.submit(RunAlone(function), [None], [size], client)
-    return await asyncio.wrap_future(future)
+    (future,) = _submit(batcher, RunAlone(function), [None], [size], client)
+    try:
+        return await future
+    finally:
+        future.cancel()
+
+
+def deliver_to_event_loop(outcomes: Sequence[Outcome]) -> None:
+    """Keep promises that are futures of one event loop, from another thread."""
+    loop = cast("asyncio.Future[Any]", outcomes[0].promise).get_loop()
+    loop.call_soon_threadsafe(settle, outcomes)
+
+
+def _submit(
+    batcher: Batcher, kind: Kind, items: Sequence[Any], sizes: Sequence[int], client: str
+) -> list[asyncio.Future[Any]]:
+    """Futures of this event loop, for a batcher that delivers to it."""
+    create = asyncio.get_running_loop().create_future
+    return batcher.submit_promises(kind, items, sizes, client, [create() for _ in items])
 
 
 def document_options(
@@ -151,6 +189,15 @@ def document_options(
         max_length=longest,
         length=length,
     )
+
+
+def _one_sentence(text: str, translation: Translation, alternatives: int) -> TranslatedText:
+    """What reading a text as a document would come to, if it is one sentence."""
+    hypotheses = translation.hypotheses[: alternatives + 1] if alternatives else (translation,)
+    first, *others = checked_answers([text] * len(hypotheses), [each.text for each in hypotheses])
+    different = dict.fromkeys(each for each in others if each != first)
+    sentences = (TranslatedSentence(text, translation),)
+    return TranslatedText(first, sentences, DocumentReport(sentences=1), tuple(different))
 
 
 def _read_all(
@@ -200,14 +247,21 @@ async def _ask(
     client: str,
     known: dict[str, Translation],
     on_sentence: OnSentence,
-) -> None:
+    drafts: Iterator[str],
+) -> dict[str, Translation]:
+    """Have the sentences translated, from drafts if there are any, and add them to the known."""
     sizes = [kind.size(sentence) for sentence in sentences]
-    futures: list[Future[Translation]] = batcher.submit(kind, sentences, sizes, client)
-    wrapped = [asyncio.wrap_future(future) for future in futures]
+    pairs = list(zip(sentences, drafts, strict=False))  # stops at the shorter
+    drafted = TranslateFromDrafts(kind.translator, kind.options)
+    futures = [
+        *_submit(batcher, drafted, pairs, sizes[: len(pairs)], client),
+        *_submit(batcher, kind, sentences[len(pairs) :], sizes[len(pairs) :], client),
+    ]
     try:
-        for sentence, future in zip(sentences, wrapped, strict=True):
+        for sentence, future in zip(sentences, futures, strict=True):
             known[sentence] = await future
             on_sentence(TranslatedSentence(sentence, known[sentence]))
+        return known
     finally:
-        for future in wrapped:
+        for future in futures:
             future.cancel()  # no effect on what is done; the rest is not wanted any more

@@ -19,7 +19,7 @@ from bothends.serve.libretranslate import PROBLEMS, body_schema
 from bothends.serve.limits import Limits
 from bothends.serve.models import ServedModel
 from bothends.serve.replay import direction, replay, written_tokens
-from bothends.serve.requests import JSON, gone, identify, read_json, service_of
+from bothends.serve.requests import JSON, identify, read_json, service_of
 from bothends.serve.schemas import (
     Alternative,
     AlternativesRequest,
@@ -75,13 +75,20 @@ async def translate(request: Request) -> Any:
     body = await read_json(request, V1Request)
     check_beam(body.beam, service.limits)
     model = service.models.find(body.model, body.source, body.target)
-    task = Task(body.texts, body.format, body.options(), _glossary(service, body.glossary))
+    task = Task(
+        body.texts,
+        body.format,
+        body.options(),
+        _glossary(service, body.glossary),
+        drafts=body.draft,
+    )
     if body.stream:
-        events = _stream(service, client, model, task, gone(request))
+        events = _stream(service, client, model, task, request)
         first = await events.__anext__()  # a request that is refused gets a status, not an event
         return StreamingResponse(_joined(first, events), media_type="text/event-stream")
     begin = time.perf_counter()
-    found = await service.until_answered(service.translate(client, model, task), gone(request))
+    with service.until_answered(request.scope, request.receive):
+        found = await service.translate(client, model, task)
     # Already the right shape: to check thousands of tokens again takes longer than to write them.
     answer = _answer(model, found, time.perf_counter() - begin)
     return Response(answer.model_dump_json(), media_type=JSON)
@@ -99,10 +106,10 @@ async def alternatives(request: Request) -> AlternativesResponse:
     client = identify(request)
     body = await read_json(request, AlternativesRequest)
     model = service.models.find(body.model)
-    work = service.alternatives(
-        client, model, body.source, body.translation, (body.start, body.end), body.n_best
-    )
-    found = await service.until_answered(work, gone(request))
+    with service.until_answered(request.scope, request.receive):
+        found = await service.alternatives(
+            client, model, body.source, body.translation, (body.start, body.end), body.n_best
+        )
     return AlternativesResponse(
         model=model.name,
         alternatives=[
@@ -133,14 +140,17 @@ def _glossary(service: Service, terms: dict[str, str]) -> Glossary | None:
 
 
 async def _stream(
-    service: Service, client: str, model: ServedModel, task: Task, leaving: Any
+    service: Service, client: str, model: ServedModel, task: Task, request: Request
 ) -> AsyncGenerator[str, None]:
     """Events of a translation; see `replay` for what a `step` is."""
     begin = time.perf_counter()
     ready: asyncio.Queue[TranslatedSentence | None] = asyncio.Queue()
-    work = asyncio.ensure_future(
-        service.until_answered(service.translate(client, model, task, ready.put_nowait), leaving)
-    )
+
+    async def translate() -> list[TranslatedText]:
+        with service.until_answered(request.scope, request.receive):
+            return await service.translate(client, model, task, ready.put_nowait)
+
+    work = asyncio.ensure_future(translate())
     work.add_done_callback(lambda _: ready.put_nowait(None))
     try:
         # Refusals come before the first await in `translate`: give them a moment to show.
@@ -220,6 +230,7 @@ def _hypothesis(order: GenerationOrder, found: Translation) -> Hypothesis:
         tokens=list(found.tokens),
         pieces=list(found.pieces),
         steps=found.steps,
+        steps_saved=found.steps_saved,
         written_in=[each.step for each in written],
         towards=[direction(each) for each in written],
         finished=found.finished,

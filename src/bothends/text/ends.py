@@ -48,6 +48,8 @@ class GivenEnds:
         vocabulary: TextVocabulary,
         prefix: str | Sequence[int] = "",
         suffix: str | Sequence[int] = "",
+        *,
+        may_overlap: bool = False,
     ) -> None:
         self._vocabulary = vocabulary
         if isinstance(prefix, str):
@@ -63,7 +65,8 @@ class GivenEnds:
             rights = [self._check("suffix", suffix)]
             opens_word = bool(rights[0]) and bool(vocabulary.starts_word[rights[0][0]])
             self.suffix = " " * opens_word + self._text(rights[0])
-        _check_overlap(self.prefix, self.suffix)
+        if not may_overlap:
+            _check_overlap(self.prefix, self.suffix)
         self._left = left
         beginnings = [(left, "")]
         if isinstance(prefix, str) and prefix[-1:].isalpha():
@@ -71,8 +74,10 @@ class GivenEnds:
         self.ways = tuple(
             Ends(tokens, right, opening) for right in rights for tokens, opening in beginnings
         )
+        #: tokens of the given text, the fewest of all ways to cut it
+        self.shortest = len(left) + min(map(len, rights))
         #: must the token after the prefix begin a word?
-        self.space_follows = bool(left) and self.prefix[-1].isspace()
+        self.space_follows = bool(left) and self.prefix[-1:].isspace()
 
     def middle(self, ends: Ends, tokens: Sequence[int]) -> str | None:
         """The text between the given ends in a text of these tokens.
@@ -128,9 +133,9 @@ class GivenEnds:
         return tuple(ids)
 
     def _check(self, name: str, tokens: Sequence[int]) -> tuple[int, ...]:
-        special = self._vocabulary.special
+        no_text = set(self._vocabulary.special.model_dump().values())
         for token in tokens:
-            if token not in range(self._vocabulary.size) or token in (special.end, special.pad):
+            if token not in range(self._vocabulary.size) or token in no_text:
                 raise UsageError(f"{name}: {token} is not a token of text in the vocabulary")
         return tuple(int(token) for token in tokens)
 

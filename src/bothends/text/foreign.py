@@ -29,13 +29,7 @@ from bothends.digests import check_file
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.order import BoolArray
-from bothends.records import (
-    LARGEST_JSON,
-    Strict,
-    first_problem,
-    parse_versioned,
-    read_bounded,
-)
+from bothends.records import Strict, first_problem, parse_versioned, read_bounded
 from bothends.text.vocabulary import SPACE, Side, SpecialTokens, clean_decoded
 
 FORMAT_VERSION = 1
@@ -78,7 +72,7 @@ class ForeignVocabulary:
         beside = path.with_suffix(".model")
         check_file(path)
         try:
-            text = read_bounded(path, LARGEST_JSON)
+            text = read_bounded(path)
             content = VocabularyContent.model_validate(parse_versioned(text, path, FORMAT_VERSION))
             file = b""
             if content.kind != "words":

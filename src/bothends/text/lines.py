@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from bothends.errors import BothendsError
+from bothends.storage import Place, Remote, open_reading
 
 Invalid = Literal["error", "replace"]
 
@@ -67,7 +68,7 @@ class LineReader:
                         count += line is not None
             except _EndlessLineError:
                 raise BothendsError(
-                    f"{self.where(count)}: longer than {MAX_LINE:,} bytes, which is no line of "
+                    f"{self.where(count)}: longer than {MAX_LINE:,} bytes, hardly a line of "
                     "text; break it into lines"
                 ) from None
             except UNREADABLE as error:
@@ -126,8 +127,12 @@ class _EndlessLineError(Exception):
 UNREADABLE = (OSError, EOFError, zlib.error)
 
 
-def open_file(path: Path) -> io.BufferedReader:
+def open_file(path: Place) -> io.BufferedReader:
     """The bytes of a file, plain or compressed; a pipe is never looked into, and so plain."""
+    if isinstance(path, Remote):
+        file = open_reading(path)
+        compressed = path.suffix == ".gz" or file.peek(2)[:2] == b"\x1f\x8b"
+        return io.BufferedReader(gzip.GzipFile(fileobj=file)) if compressed else file
     if path.is_file():
         with open(path, "rb") as file:
             # By content too: gzip's first two bytes begin no UTF-8 text.
@@ -139,7 +144,7 @@ def open_file(path: Path) -> io.BufferedReader:
 
 
 def unreadable(name: str, error: Exception) -> BothendsError:
-    """One of `UNREADABLE` as a line for the user."""
+    """An error of reading a file, as one line for the user."""
     if isinstance(error, FileNotFoundError):
         return BothendsError(f"{name}: no such file")
     if isinstance(error, (EOFError, zlib.error, gzip.BadGzipFile)):

@@ -18,19 +18,20 @@ from numpy.typing import NDArray
 
 from bothends.errors import BothendsError, UsageError
 from bothends.records import Strict
+from bothends.storage import Place
 from bothends.text.lines import UNREADABLE, open_file, unreadable
 
 #: Lines that are read, encoded and written together.
 BATCH = 8192
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Place) -> Iterator[str]:
     """The lines of a UTF-8 text file, plain or gzip-compressed, without their ends."""
     for batch in read_batches(path):
         yield from batch
 
 
-def read_batches(path: Path, size: int = BATCH) -> Iterator[list[str]]:
+def read_batches(path: Place, size: int = BATCH) -> Iterator[list[str]]:
     """The lines of a file in lists of `size`: several times faster than one by one."""
     try:
         with open_file(path) as file:
@@ -60,7 +61,7 @@ def read_pairs(source: Path, target: Path) -> Iterator[tuple[list[str], list[str
         yield sources, targets
 
 
-def _decode(raw: list[bytes], path: Path, number: int) -> list[str]:
+def _decode(raw: list[bytes], path: Place, number: int) -> list[str]:
     """Lines as text, all at once; where that fails, the line that is to blame."""
     try:
         text = b"".join(raw).decode("utf-8")
@@ -91,7 +92,7 @@ Reason = Literal["empty", "too_long", "ratio", "duplicate"]
 
 
 class FilterReport(Strict):
-    """What became of the pairs of a split."""
+    """How many pairs of a split were read, kept and dropped."""
 
     read: int
     kept: int
@@ -101,7 +102,7 @@ class FilterReport(Strict):
 
 @dataclass(frozen=True)
 class Filters:
-    """Which pairs are left out. Pairs with an empty side always are. Zero is no limit."""
+    """Which pairs are dropped. Pairs with an empty side always are. Zero means no limit."""
 
     #: tokens of either side
     max_length: int = 256
@@ -112,9 +113,13 @@ class Filters:
 
     def __post_init__(self) -> None:
         if self.max_length < 0:
-            raise UsageError(f"maximum length {self.max_length}: expected tokens, or 0 for none")
+            raise UsageError(
+                f"maximum length {self.max_length}: expected a number of tokens, or 0 for no limit"
+            )
         if self.max_ratio != 0 and not self.max_ratio >= 1:
-            raise UsageError(f"maximum ratio {self.max_ratio:g}: expected 1 or more, or 0 for none")
+            raise UsageError(
+                f"maximum ratio {self.max_ratio:g}: expected at least 1, or 0 for no limit"
+            )
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

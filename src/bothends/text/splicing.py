@@ -67,7 +67,7 @@ class _Text:
         first = np.nonzero(place < lengths[sentence] - 2)[0]
         if not len(first):
             raise BothendsError(
-                "no sentence has three words with spaces between them: nothing to splice"
+                "no sentence has three words separated by spaces: nothing to splice"
             )
         pair = row[first] * len(numbers) + row[first + 1]
         by_pair = np.argsort(pair, kind="stable")

@@ -65,7 +65,7 @@ class SpecialTokens(Strict):
 
 
 class TextVocabulary(Protocol):
-    """What everybody asks of a vocabulary, whichever library cuts the text."""
+    """A vocabulary, whichever library tokenises the text."""
 
     def __hash__(self) -> int: ...
 
@@ -161,8 +161,7 @@ class Vocabulary:
         try:
             ids = self._processor.encode(lines, out_type=int, num_threads=threads)
         except (TypeError, UnicodeError):
-            # Half a surrogate pair, as in JSON's "\ud83d", is no character and has no UTF-8.
-            lines = [line.encode("utf-8", "replace").decode() for line in lines]
+            lines = list(map(_without_surrogates, lines))
             ids = self._processor.encode(lines, out_type=int, num_threads=threads)
         return ids  # type: ignore[no-any-return]
 
@@ -176,7 +175,7 @@ class Vocabulary:
 
     def encode_inside(self, text: str) -> list[int]:
         """Ids of a text that goes on without a space before it: the rest of a word, a full stop."""
-        return self._inside.encode(text, out_type=int)  # type: ignore[no-any-return]
+        return self._inside.encode(_without_surrogates(text), out_type=int)  # type: ignore[no-any-return]
 
     @cached_property
     def _inside(self) -> sentencepiece.SentencePieceProcessor:
@@ -206,6 +205,11 @@ class Vocabulary:
     def save_side(self, directory: Path, side: Side | None) -> None:
         names = {None: VOCABULARY, "source": SOURCE_VOCABULARY, "target": TARGET_VOCABULARY}
         self.save(Path(directory) / names[side])
+
+
+def _without_surrogates(text: str) -> str:
+    """Half a surrogate pair, as in JSON's "\\ud83d", is no character and has no UTF-8."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def clean_decoded(text: str) -> str:
@@ -293,7 +297,7 @@ class VocabularyOptions:
     """How a vocabulary is trained."""
 
     size: int = 32000
-    #: an error if the text has not enough to fill `size`, instead of a smaller vocabulary
+    #: if the text cannot fill `size`: an error instead of a smaller vocabulary
     exact: bool = True
     #: share of the text's characters that get an entry of their own
     character_coverage: float = 0.99999
@@ -306,9 +310,11 @@ class VocabularyOptions:
 
     def __post_init__(self) -> None:
         if self.size < 5:
-            raise UsageError(f"vocabulary size {self.size}: four entries are special, use more")
+            raise UsageError(
+                f"vocabulary size {self.size}: too small, four entries are special tokens"
+            )
         if self.size >= 1 << 31:  # SentencePiece counts in 32 bits
-            raise UsageError(f"vocabulary size {self.size}: use fewer entries")
+            raise UsageError(f"vocabulary size {self.size}: too large")
         if not 0.9 <= self.character_coverage <= 1.0:
             raise UsageError(f"character coverage {self.character_coverage:g}: expected 0.9 to 1")
         if self.normalisation not in get_args(Normalisation):
@@ -365,7 +371,7 @@ def _pieces_of_lines(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _explain(error: str, options: VocabularyOptions) -> str:
-    """SentencePiece's internal error in the words of a user."""
+    """SentencePiece's internal error as a message for users."""
     if largest := re.search(r"Vocabulary size too high .* value <= (\d+)", error):
         return (
             f"vocabulary size {options.size} is too large for this text, which has material for "

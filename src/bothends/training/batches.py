@@ -6,13 +6,18 @@ Inside a window pairs are sorted by length, cut into micro-batches of similar le
 micro-batches are shuffled. So memory is that of one window, however large the corpus; disk reads
 are of whole blocks; and everything follows from `(seed, epoch, window)`: a run resumes at a
 `Position` without any stored permutation. A corpus smaller than a window is shuffled as a whole.
+
+Every process knows all micro-batches by the lengths of their pairs, and reads the tokens of its
+own. Their pairs come from all over the corpus, so several machines would each read most of its
+pages. With lanes, the corpus is cut into that many stretches and the pairs of a micro-batch are of
+one of them: a machine then reads its lanes and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import count, pairwise, zip_longest
 from typing import Protocol
 
 import numpy as np
@@ -30,7 +35,7 @@ BLOCK = 128
 WINDOW = 1 << 17
 
 
-class TokenPairs(Protocol):
+class AlignedPairs(Protocol):
     """Aligned token sequences in text order, without special tokens, as a corpus has them."""
 
     def __len__(self) -> int: ...
@@ -56,6 +61,7 @@ class MicroBatch:
 
     pairs: IntArray  # indices into the mixture
     target_tokens: int  # real ones, end symbols included
+    lane: int = 0  # the part of the corpus that all its pairs are of
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class Mixture:
     """
 
     def __init__(
-        self, corpora: Sequence[Callable[[], TokenPairs]], repeats: Sequence[int] | None = None
+        self, corpora: Sequence[Callable[[], AlignedPairs]], repeats: Sequence[int] | None = None
     ) -> None:
         self._corpora = corpora
         self._repeats = repeats or [1] * len(corpora)
@@ -184,7 +190,7 @@ class BatchStream:
             first = 0
 
     def micro_batches(self, epoch: int, window: int) -> list[MicroBatch]:
-        """The shuffled micro-batches of one window."""
+        """The shuffled micro-batches of one window; those of several lanes take turns."""
         self.pairs.reopen()  # nothing of the window before will be read again
         indices = self._window(epoch, window)
         source, target = self.pairs.lengths(indices)
@@ -192,14 +198,28 @@ class BatchStream:
         short &= target <= self.settings.max_target_length
         # Both sides end with an end symbol. Pairs of one length stay in their random order.
         indices, source, target = indices[short], source[short] + 1, target[short] + 1
+        place = (self.seed, epoch, window)
+        if self.settings.lanes == 1:
+            return self._lane(indices, source, target, 0, place)
+        lanes = []
+        lane_of = indices // self._block * self.settings.lanes // self._blocks
+        for lane in range(self.settings.lanes):
+            here = lane_of == lane
+            pairs = indices[here], source[here], target[here]
+            lanes.append(self._lane(*pairs, lane, (*place, 2, lane)))
+        return [batch for turn in zip_longest(*lanes) for batch in turn if batch is not None]
+
+    def _lane(
+        self, indices: IntArray, source: IntArray, target: IntArray, lane: int, key: tuple[int, ...]
+    ) -> list[MicroBatch]:
+        """Micro-batches of some pairs, shuffled by a key."""
         # Sources go up and down as targets grow, so that neighbours are alike on both sides.
         by_length = np.lexsort((np.where(target % 2, source, -source), target))
         indices, source, target = indices[by_length], source[by_length], target[by_length]
         batches = []
         for start, end in cut(np.maximum(source, target), self.settings.micro_tokens):
-            batches.append(MicroBatch(indices[start:end], int(target[start:end].sum())))
-        shuffle = np.random.default_rng((self.seed, epoch, window))
-        return [batches[i] for i in shuffle.permutation(len(batches))]
+            batches.append(MicroBatch(indices[start:end], int(target[start:end].sum()), lane))
+        return [batches[i] for i in np.random.default_rng(key).permutation(len(batches))]
 
     def _window(self, epoch: int, window: int) -> IntArray:
         """The pairs of a window, in random blocks."""

@@ -13,7 +13,7 @@ METRICS = ("bleu", "chrf", "rouge", "exact")
 
 
 def draw_curves(log: Path) -> Path | None:
-    """Draw the log's losses and scores beside it; nothing where matplotlib is not installed."""
+    """Draw the log's losses and scores beside it; nothing if matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -10,7 +10,9 @@ the same whatever the number of processes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +20,27 @@ import torch.distributed as dist
 from torch import Tensor
 
 from bothends.errors import BothendsError
+
+#: Words in what PyTorch says when another process does not answer any more.
+_LOST = ("gloo", "nccl", "connection closed", "connection reset", "broken pipe", "timed out")
+
+
+@contextmanager
+def telling_of_the_lost() -> Iterator[None]:
+    """Say in one line that another process was lost; torchrun starts all of them again."""
+    try:
+        yield
+    except RuntimeError as error:  # of which not all have a class of their own
+        text = str(error).strip()
+        if not isinstance(error, dist.DistError) and not any(w in text.lower() for w in _LOST):
+            raise
+        # Without the file of PyTorch that it begins with, and the advice after the first sentence.
+        reason = re.sub(r"^\[[^\]]*\]\s*", "", text).split("\n")[0].split(". ")[0]
+        raise BothendsError(
+            f"another process of this training was lost ({reason or type(error).__name__}); what "
+            "was trained since the last checkpoint is done again, by torchrun --max-restarts or by "
+            "the same command"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -41,7 +64,8 @@ class Processes:
         if use_gpu:
             torch.cuda.set_device(place)
         if size > 1 and not dist.is_initialized():
-            dist.init_process_group("nccl" if use_gpu else "gloo")
+            with telling_of_the_lost():
+                dist.init_process_group("nccl" if use_gpu else "gloo")
         return cls(int(os.environ.get("RANK", "0")), size, place)
 
     @property
@@ -52,6 +76,10 @@ class Processes:
     def share(self, items: Sequence[int]) -> Sequence[int]:
         """The part of some work that is this process's."""
         return items[self.rank :: self.size]
+
+    def share_by_lane(self, lanes: Sequence[int]) -> list[int]:
+        """Which items are this process's if each is of a lane, and a lane is of one process."""
+        return [number for number, lane in enumerate(lanes) if lane % self.size == self.rank]
 
     def sum(self, *values: float) -> list[float]:
         """The sums of some numbers over all processes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from bothends.errors import BothendsError
 from bothends.model.torch.checkpoint import load_model
 from bothends.training.batches import Update, collate
 from bothends.training.curves import draw_curves
-from bothends.training.distributed import Processes
+from bothends.training.distributed import Processes, telling_of_the_lost
 from bothends.training.interruption import Interruption
 from bothends.training.precision import trains_in_bfloat16
 from bothends.training.recipe import Recipe
@@ -26,6 +27,9 @@ from bothends.training.schedule import learning_rate
 from bothends.training.setup import Setup, seed_of
 from bothends.training.step import Tensors, summed_loss
 from bothends.training.validation import Validator
+
+#: Seconds to wait for the run directory's lock: a file server frees that of a lost host in time.
+_PATIENCE = 120.0
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ def train(recipe: Recipe) -> RunEnd:
         with ExitStack() as stack:
             stack.callback(processes.leave)
             stack.callback(torch.set_flush_denormal, False)  # others in this process count on them
+            if processes.size > 1:
+                stack.enter_context(telling_of_the_lost())
             return _Training(recipe, processes, stack).run()
     except RuntimeError as error:
         # PyTorch's own, of which only that of a GPU has a class.
@@ -70,8 +76,16 @@ class _Training:
         self.setup = Setup.of(recipe)
         self.validator = Validator(self.setup.validation_corpus, recipe, processes)
         self.directory = RunDirectory(recipe.run)
+        lanes = recipe.batch.lanes
+        if lanes > 1 and lanes < processes.size:
+            raise BothendsError(
+                f"batch.lanes={lanes} is fewer than the {processes.size} processes; make it a "
+                "multiple of them"
+            )
         if processes.first:
-            stack.enter_context(self.directory.locked())
+            # After a host was lost, whoever wrote before may need a moment to notice.
+            patience = _PATIENCE if processes.size > 1 else 0.0
+            stack.enter_context(self.directory.locked(patience))
             self.directory.open(recipe)
         processes.wait()
         self._check_shared()
@@ -101,7 +115,7 @@ class _Training:
         signalled = 0
         finished = self._is_over()
         if self._must_judge():  # a signal came before it could be done
-            finished = self._judge_and_save(signalled)
+            finished = self._validate_and_save(signalled)
         seconds_since_log = tokens_since_log = 0.0
         with Interruption() as interruption:
             for update in self.setup.stream.updates(progress.position):
@@ -140,7 +154,7 @@ class _Training:
                 self._log_training(update, rate, norm, tokens_since_log / seconds_since_log, due)
                 if due:
                     seconds_since_log = tokens_since_log = 0.0
-                finished = self._judge_and_save(signalled)
+                finished = self._validate_and_save(signalled)
         return self._end(signalled)
 
     def _accumulate(self, update: Update) -> float:
@@ -148,7 +162,7 @@ class _Training:
         total = 0.0
         model, device = self.model, self.processes.device
         special, frame = model.config.special, model.config.frame
-        for number in self.processes.share(range(len(update.micro_batches))):
+        for number in self._own(update):
             pairs = self.setup.stream.pairs
             arrays = collate(
                 [pairs[int(i)] for i in update.micro_batches[number].pairs],
@@ -165,6 +179,12 @@ class _Training:
             total += float(loss.detach())
         self.processes.sum_gradients(self.trained)
         return total
+
+    def _own(self, update: Update) -> Sequence[int]:
+        """Which micro-batches of an update this process computes."""
+        if self.recipe.batch.lanes == 1:
+            return self.processes.share(range(len(update.micro_batches)))
+        return self.processes.share_by_lane([batch.lane for batch in update.micro_batches])
 
     def _set_learning_rate(self) -> float:
         rate = learning_rate(
@@ -201,7 +221,7 @@ class _Training:
         due = _is_due(progress.update, self.recipe.validation.every) or self._is_over()
         return due and progress.validated_update < progress.update
 
-    def _judge_and_save(self, signalled: int) -> bool:
+    def _validate_and_save(self, signalled: int) -> bool:
         """Do what is due after an update; whether the run is over."""
         best = False
         if self._must_judge() and not signalled:
@@ -213,24 +233,24 @@ class _Training:
         return finished
 
     def _validate(self) -> bool:
-        """Judge the model; whether it is the best so far."""
+        """Validate the model; whether it is the best so far."""
         started = time.perf_counter()
         progress, metric = self.progress, self.recipe.validation.metric
-        judgement = self.validator.judge(self.model)
+        result = self.validator.validate(self.model)
         record: dict[str, Any] = {
             "update": progress.update,
-            "loss": judgement.loss,
-            "perplexity": judgement.perplexity,
+            "loss": result.loss,
+            "perplexity": result.perplexity,
         }
-        text = f"loss {judgement.loss:.4f}  perplexity {judgement.perplexity:.2f}"
-        if judgement.score is not None:
-            record[metric] = judgement.score.value
-            record["signature"] = judgement.score.signature
-            text += f"  {metric} {judgement.score.value:.2f}"
+        text = f"loss {result.loss:.4f}  perplexity {result.perplexity:.2f}"
+        if result.score is not None:
+            record[metric] = result.score.value
+            record["signature"] = result.score.signature
+            text += f"  {metric} {result.score.value:.2f}"
         progress.validated_update = progress.update
-        best = progress.best_value is None or judgement.value > progress.best_value
+        best = progress.best_value is None or result.value > progress.best_value
         if best:
-            progress.best_value, progress.best_update = judgement.value, progress.update
+            progress.best_value, progress.best_update = result.value, progress.update
             progress.validations_since_best = 0
         else:
             progress.validations_since_best += 1
@@ -258,8 +278,8 @@ class _Training:
         newest = self.directory.newest_update()
         if len({seen for ((seen,),) in self.processes.gather([[newest]])}) > 1:
             raise BothendsError(
-                f"{self.directory.path}: not the same directory for all processes; machines that "
-                "train together need one that they share (run=DIR)"
+                f"{self.directory.path}: not the same directory for all processes; machines "
+                "that train together need a shared one (run=DIR)"
             )
 
     def _resume(self) -> Progress:
@@ -272,7 +292,7 @@ class _Training:
         if description.provenance.get("data") != self.setup.description.provenance["data"]:
             names = ", ".join(str(corpus.path) for corpus in self.recipe.data.prepared)
             raise BothendsError(
-                f"{self.directory.path}: began with what {names} held before; "
+                f"{self.directory.path}: was begun with an earlier version of {names}; "
                 "name another directory (run=DIR) or remove this one"
             )
         self.model.load_state_dict(saved.state_dict())
@@ -299,7 +319,7 @@ class _Training:
             )
         if too_long.pairs == len(stream.pairs):
             raise BothendsError(
-                "no pair is left to train on: the corpus is empty, or batch.max_source_length and "
+                "no pairs to train on: the corpus is empty, or batch.max_source_length and "
                 "batch.max_target_length leave all of it out"
             )
 

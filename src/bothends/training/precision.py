@@ -34,5 +34,5 @@ def _check_cpu() -> None:
     tried = subprocess.run([sys.executable, "-c", _PRODUCT], capture_output=True)
     if tried.returncode:
         raise BothendsError(
-            "precision: PyTorch cannot multiply in bfloat16 on this machine; say precision=float32"
+            "precision: PyTorch cannot multiply in bfloat16 on this machine; set precision=float32"
         )

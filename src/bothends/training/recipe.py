@@ -67,8 +67,8 @@ class Data(Strict):
     task: str = "translation"
 
 
-class Model(Architecture):
-    """The network: a preset, and what is to differ from it. `null` is the preset's value.
+class ModelSettings(Architecture):
+    """The network: a preset and changes to it. `null` is the preset's value.
 
     The size of the vocabulary and its special tokens come from the data.
     """
@@ -77,7 +77,9 @@ class Model(Architecture):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _on_top_of_the_preset(cls, settings: Any, check: ModelWrapValidatorHandler[Model]) -> Model:
+    def _on_top_of_the_preset(
+        cls, settings: Any, check: ModelWrapValidatorHandler[ModelSettings]
+    ) -> ModelSettings:
         if not isinstance(settings, dict):
             return check(settings)
         given = {name: value for name, value in settings.items() if value is not None}
@@ -159,6 +161,8 @@ class Batch(Strict):
     #: longer pairs are left out, and counted
     max_source_length: int = Field(256, ge=1)
     max_target_length: int = Field(256, ge=1)
+    #: stretches of the corpus, each read by one process alone; a multiple of the processes
+    lanes: int = Field(1, ge=1)
 
     @model_validator(mode="after")
     def _holds_a_pair(self) -> Batch:
@@ -186,7 +190,7 @@ class Length(Strict):
     @model_validator(mode="after")
     def _ends(self) -> Length:
         if self.updates is None and self.epochs is None and self.minutes is None:
-            raise ValueError("one of updates, epochs and minutes must be given")
+            raise ValueError("set updates, epochs or minutes")
         return self
 
 
@@ -195,7 +199,7 @@ class Validation(Strict):
 
     #: updates between two validations; 0 validates only at the end
     every: int = Field(2000, ge=0)
-    #: what the best checkpoint is best at
+    #: the metric that selects the best checkpoint
     metric: Literal["loss", "bleu", "chrf", "rouge", "exact"] = "bleu"
     #: sacreBLEU's tokenizer, e.g. `char` or `ja-mecab` for Japanese
     tokenizer: str = "13a"
@@ -219,7 +223,7 @@ class Recipe(Strict):
 
     data: Data
     order: Order = GenerationOrder()
-    model: Model = Model()
+    model: ModelSettings = ModelSettings()
     #: a model directory to start from; its order and number of decoder layers may differ
     init: Text | None = None
     #: parts that keep the weights they begin with; the output bias belongs to the embeddings

@@ -15,8 +15,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from bothends.errors import UsageError, nearest
-from bothends.records import LARGEST_YAML, first_problem, parse_yaml, read_bounded
+from bothends.records import first_problem, read_bounded
 from bothends.training.recipe import Recipe
+from bothends.yaml_records import LARGEST_YAML, parse_yaml
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:

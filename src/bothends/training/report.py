@@ -1,4 +1,4 @@
-"""What a run tells: records in a log, a line on the terminal, TensorBoard on request."""
+"""Reports of a run: records in a log, a line on the terminal, TensorBoard on request."""
 
 from __future__ import annotations
 

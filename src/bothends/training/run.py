@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,10 @@ from bothends.digests import check_file, record_digests
 from bothends.errors import BothendsError
 from bothends.files import locked, sync_directory, write_atomically
 from bothends.model.torch.transformer import Transformer
-from bothends.records import parse_json, parse_yaml
+from bothends.records import parse_json
 from bothends.training.batches import Position
 from bothends.training.recipe import Recipe
+from bothends.yaml_records import parse_yaml
 
 RECIPE = "recipe.yaml"
 LOG = "log.jsonl"
@@ -46,7 +48,7 @@ PROGRESS = "training.json"
 LOCK = ".lock"
 
 #: Settings that may change when a run goes on: they do not alter what has been computed.
-HARMLESS = (
+MAY_CHANGE = (
     "training.updates",
     "training.epochs",
     "training.minutes",
@@ -63,7 +65,7 @@ HARMLESS = (
 
 @dataclass
 class Progress:
-    """How far a run is: all that it needs to go on, but for weights and moments."""
+    """How far a run is: all that it needs to resume, except weights and moments."""
 
     update: int = 0
     position: Position = field(default_factory=Position)
@@ -107,14 +109,26 @@ class RunDirectory:
         return self.path / LOG
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other trainings out of the directory, which is made if need be."""
+    def locked(self, patience: float = 0.0) -> Iterator[None]:
+        """Keep other trainings out of the directory, which is made if need be.
+
+        Another one has `patience` seconds to leave.
+        """
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BothendsError(f"{self.path}: cannot be made ({error.strerror})") from None
         running = f"{self.path}: a training is running there; wait for it, or name another "
-        with locked(self.path / LOCK, f"{running}directory (run=DIR)"):
+        until = time.monotonic() + patience
+        with ExitStack() as stack:
+            while True:
+                try:
+                    stack.enter_context(locked(self.path / LOCK, f"{running}directory (run=DIR)"))
+                    break
+                except BothendsError:
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(1.0)
             yield
 
     def open(self, recipe: Recipe) -> None:
@@ -242,13 +256,13 @@ def _damaged(path: Path, error: Exception) -> str:
 
 
 def differences(before: Recipe, now: Recipe) -> Iterator[tuple[str, Any, Any]]:
-    """Settings in which two recipes are not the same run: key, and both values."""
-    harmless = set(HARMLESS)
+    """Settings by which two recipes are different runs: key, and both values."""
+    may_change = set(MAY_CHANGE)
     if now.optimiser.schedule == "cosine":
-        harmless.remove("training.updates")  # the end of the run shapes the whole schedule
+        may_change.remove("training.updates")  # the end of the run shapes the whole schedule
     old, new = flatten(before.dump()), flatten(now.dump())
     for key in sorted(old.keys() | new.keys()):
-        if key not in harmless and old.get(key) != new.get(key):
+        if key not in may_change and old.get(key) != new.get(key):
             yield key, old.get(key), new.get(key)
 
 

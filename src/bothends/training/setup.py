@@ -18,6 +18,7 @@ from bothends.errors import BothendsError
 from bothends.model.bundled import find_trainable
 from bothends.model.config import ModelConfig
 from bothends.model.directory import Description, read_description
+from bothends.model.hub import shown
 from bothends.model.lengths import LengthStatistics
 from bothends.model.spec import tensors
 from bothends.model.torch.checkpoint import save_model, transfer_weights
@@ -27,10 +28,13 @@ from bothends.text.vocabulary import Vocabularies
 from bothends.training.batches import BatchStream, Mixture
 from bothends.training.recipe import Recipe
 
+#: In the provenance: the commit of a model on the Hub that the recipe's `init` names.
+BEGAN_WITH = "began_with"
+
 
 @dataclass(frozen=True)
 class Setup:
-    """What a recipe's names stand for."""
+    """The corpora, vocabularies and shapes that a recipe names."""
 
     corpora: list[PreparedCorpus]
     vocabularies: Vocabularies
@@ -50,7 +54,7 @@ class Setup:
             [corpus.repeat for corpus in settings],
         )
         stream = BatchStream(mixture, recipe.batch, recipe.seed)
-        init = _begins_with(recipe)
+        init, commit = _begins_with(recipe)
         if not vocabularies.same_ids and recipe.model.settings(init)["share_embeddings"]:
             raise BothendsError(
                 f"{corpora[0].directory}: source and target have vocabularies of their own, "
@@ -68,7 +72,7 @@ class Setup:
             source_language=recipe.data.source_language,
             target_language=recipe.data.target_language,
             lengths=_lengths(corpora),
-            provenance=_provenance(recipe, corpora),
+            provenance=_provenance(recipe, corpora, commit),
         )
         return cls(corpora, vocabularies, stream, description)
 
@@ -85,12 +89,12 @@ class Setup:
 
     def begin_with(self, init: Path, model: Transformer) -> str:
         """Give a new model the weights of a trained one where they fit; what was done, in words."""
-        init = find_trainable(init)
+        init = find_trainable(self.description.provenance.get(BEGAN_WITH, init))
         _check_same_vocabulary(self.vocabularies, Vocabularies.load(init), init)
         transfer = transfer_weights(init, model)
         count = f"{len(transfer.taken)} of {len(model.state_dict())}"
         new = f"; new: {', '.join(transfer.initialised)}" if transfer.initialised else ""
-        return f"begins with {init}, {count} tensors{new}"
+        return f"begins with {shown(init)}, {count} tensors{new}"
 
     def freeze(self, parts: list[str], model: Transformer) -> None:
         """Leave the weights of these parts as they are.
@@ -125,21 +129,25 @@ def seed_of(seed: int, *place: int) -> int:
     return int(np.random.SeedSequence((seed, *place)).generate_state(1, np.uint64)[0] >> 1)
 
 
-def _begins_with(recipe: Recipe) -> ModelConfig | None:
-    """The shape of the model that training begins with, if there is one.
+def _begins_with(recipe: Recipe) -> tuple[ModelConfig | None, str | None]:
+    """The shape of the model that training begins with, if there is one, and its commit on the Hub.
 
     A run that goes on does not need that model any more: its own checkpoints have the same shape.
     """
     if recipe.init is None:
-        return None
+        return None, None
     checkpoints = sorted(Path(recipe.run).glob("checkpoints/update-*")) if recipe.run else []
-    return read_description(checkpoints[-1] if checkpoints else find_trainable(recipe.init)).model
+    if checkpoints:
+        description = read_description(checkpoints[-1])
+        return description.model, description.provenance.get(BEGAN_WITH)
+    description = read_description(find_trainable(recipe.init))
+    return description.model, description.provenance.get("downloaded_from")
 
 
 def _check_same_vocabulary(ours: Vocabularies, theirs: Vocabularies, place: Path) -> None:
     if (ours.source.model, ours.target.model) != (theirs.source.model, theirs.target.model):
         raise BothendsError(
-            f"{place}: another vocabulary than that of the first corpus; prepare the corpora with "
+            f"{place}: its vocabulary differs from the first corpus's; prepare the corpora with "
             "the same one (bothends prepare --vocabulary)"
         )
 
@@ -152,13 +160,16 @@ def _lengths(corpora: list[PreparedCorpus]) -> LengthStatistics | None:
     )
 
 
-def _provenance(recipe: Recipe, corpora: list[PreparedCorpus]) -> dict[str, Any]:
+def _provenance(
+    recipe: Recipe, corpora: list[PreparedCorpus], commit: str | None
+) -> dict[str, Any]:
     manifests = {
         str(setting.path): hashlib.sha256((corpus.directory / MANIFEST).read_bytes()).hexdigest()
         for setting, corpus in zip(recipe.data.prepared, corpora, strict=True)
     }
     return {
         "recipe": recipe.dump(),
+        **({BEGAN_WITH: commit} if commit else {}),
         "data": {path: {"manifest_sha256": digest} for path, digest in manifests.items()},
         "versions": {
             "bothends": __version__,

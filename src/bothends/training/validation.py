@@ -1,4 +1,4 @@
-"""Judge a model on held-out pairs: loss, perplexity, and the task's metric with real search."""
+"""Validate a model on held-out pairs: loss, perplexity, and the task's metric with real search."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class ValidationResult:
     """The result of a validation."""
 
     #: nats per target token, without label smoothing
@@ -44,7 +44,7 @@ class Judgement:
 
     @property
     def value(self) -> float:
-        """What the best checkpoint is best at: higher is better."""
+        """The value that selects the best checkpoint: higher is better."""
         return -self.loss if self.score is None else self.score.value
 
 
@@ -64,7 +64,7 @@ class Validator:
         self.vocabulary: TextVocabulary = corpus.vocabularies().target
         self.references: list[str] = corpus.valid_text()[1]
 
-    def judge(self, model: Transformer) -> Judgement:
+    def validate(self, model: Transformer) -> ValidationResult:
         """Loss of all pairs, and the metric of as many as the recipe says."""
         training = model.training
         model.eval()
@@ -75,7 +75,7 @@ class Validator:
             texts, references = self._translate(model, range(min(wanted, len(self.pairs))))
             score = Score(self.metric.of(texts, references), self.metric.signature)
         model.train(training)
-        return Judgement(loss, score)
+        return ValidationResult(loss, score)
 
     @torch.no_grad()
     def _loss(self, model: Transformer) -> float:

@@ -221,8 +221,6 @@ def unsupported(config: ModelConfig) -> str | None:
     for what, there in (
         ("learned positions", bool(config.learned_positions)),
         ("a norm on its embeddings", config.embedding_norm),
-        (f"sinusoids of kind {config.sinusoid}", config.sinusoid == "tensor2tensor"),
-        ("an offset of its positions", config.position_offset > 0),
         (f"the activation {config.activation}", config.activation == "gelu-tanh"),
         (f"norms with epsilon {config.norm_epsilon:g}", config.norm_epsilon != 1e-5),
         ("layers of more than 65,536 inputs", max(config.width, config.feed_forward) > 1 << 16),
@@ -252,5 +250,7 @@ def _shape(description: Description) -> dict[str, Any]:
         tie_output=config.tie_output,
         embedding_scale=config.embedding_scale,
         output_bias=config.output_bias,
-        halves=config.sinusoid == "halves",
+        halves=config.sinusoid != "interleaved",
+        last_pair=config.width // 2 - (config.sinusoid == "tensor2tensor" and config.width > 2),
+        position_offset=config.position_offset,
     )

@@ -15,7 +15,7 @@ from bothends.order import IntArray
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether a session failed for want of memory; only the message of its error says so."""
+    """Whether a session ran out of memory; only the message of its error tells."""
     return any(words in str(error) for words in ("Failed to allocate memory", "std::bad_alloc"))
 
 

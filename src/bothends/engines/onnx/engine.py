@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bothends.digests import check_file
 from bothends.engines.onnx.binding import Binding, StepArrays, is_out_of_memory
-from bothends.engines.onnx.memory import Float32Array, Pool, SourceMemory
+from bothends.engines.onnx.memory import ArrayPool, Float32Array, SourceMemory
 from bothends.engines.onnx.metadata import check_metadata, check_same_export
 from bothends.engines.onnx.state import EVERYTHING, OnnxState, additive
 from bothends.engines.protocol import FloatArray, TopK
@@ -43,7 +43,7 @@ class OnnxEngine:
         self._encoder = encoder
         self._decoder = decoder
         self._positions = EncodingTable(config)
-        self._memories, self._caches = Pool(), Pool()
+        self._memories, self._caches = ArrayPool(), ArrayPool()
         #: what the lines of a cache and of a memory are called in the graph
         self._lines = [
             f"{kind}_{layer}"

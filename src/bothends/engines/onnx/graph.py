@@ -7,20 +7,31 @@ name of its output, so a network reads like the equations it implements.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
+from onnx.external_data_helper import set_external_data
 
 #: Operators of the standard used here, and the first version of the file format that has them.
 OPSET = 21
 IR_VERSION = 10
 #: ONNX Runtime's own operators.
 MICROSOFT = "com.microsoft"
+#: Bytes from which on a tensor that another file has is not written again.
+WORTH_SHARING = 1 << 12
 
 Shape = Sequence[str | int]
+
+
+class WrittenGraph(NamedTuple):
+    """A graph as the content of a file, and its weights by name."""
+
+    file: str
+    content: bytes
+    weights: Mapping[str, Any]
 
 
 class GraphWriter:
@@ -75,8 +86,13 @@ class GraphWriter:
         )
         return names
 
-    def model(self, metadata: Mapping[str, str]) -> bytes:
-        """The finished graph as the content of a file, checked against the standard."""
+    def write(
+        self, file: str, metadata: Mapping[str, str], beside: WrittenGraph | None = None
+    ) -> WrittenGraph:
+        """The finished graph for `file`, checked against the standard.
+
+        A large tensor that the graph `beside` has as well stays in that one's file.
+        """
         graph = helper.make_graph(
             self._nodes,
             self._name,
@@ -92,8 +108,19 @@ class GraphWriter:
         )
         helper.set_model_props(model, dict(metadata))
         onnx.checker.check_model(model)
-        content: bytes = model.SerializeToString()
-        return content
+        for tensor in model.graph.initializer if beside else ():
+            _leave_in(beside, tensor)
+        return WrittenGraph(file, model.SerializeToString(), self._weights)
+
+
+def _leave_in(other: WrittenGraph, tensor: Any) -> None:
+    """Point to the bytes of a tensor in another file, if they are there and worth it."""
+    there = other.weights.get(tensor.name)
+    size = len(tensor.raw_data)
+    if there is not None and size >= WORTH_SHARING and there.raw_data == tensor.raw_data:
+        offset = other.content.index(tensor.raw_data)
+        set_external_data(tensor, other.file, offset=offset, length=size)
+        tensor.ClearField("raw_data")
 
 
 def _value(name: str, dtype: type[np.generic], shape: Shape) -> Any:

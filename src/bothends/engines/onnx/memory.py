@@ -21,7 +21,7 @@ KEPT = 8
 FIRST_ENTRIES = 64
 
 
-class Pool:
+class ArrayPool:
     """Flat arrays of any content. Threads may lease at once: a deque's methods are atomic."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Pool:
 class Lease:
     """An array that goes back to its pool with the last reference to this lease."""
 
-    def __init__(self, pool: Pool, array: Float32Array) -> None:
+    def __init__(self, pool: ArrayPool, array: Float32Array) -> None:
         self._pool = pool
         self.array = array
 
@@ -55,7 +55,7 @@ class Lease:
 class SourceMemory:
     """Keys and values of the source for each decoder layer, one line each: (lines, S, H, N, d)."""
 
-    def __init__(self, pool: Pool, shape: tuple[int, ...]) -> None:
+    def __init__(self, pool: ArrayPool, shape: tuple[int, ...]) -> None:
         self._pool = pool
         size = int(np.prod(shape))
         self._lease = pool.lease(size)
@@ -75,7 +75,7 @@ class Cache:
     What is inside the window but not in use is zero: it is masked, but multiplied all the same.
     """
 
-    def __init__(self, pool: Pool, lines: int, entry: tuple[int, int, int]) -> None:
+    def __init__(self, pool: ArrayPool, lines: int, entry: tuple[int, int, int]) -> None:
         self._pool = pool
         self._lines = lines
         self._entry = entry  # (S, H, d)

@@ -1,4 +1,4 @@
-"""What an exported graph says of itself, and whether it is the graph of the model beside it.
+"""Metadata of an exported graph, and whether it belongs to the model beside it.
 
 Every engine that reads `encoder.onnx` and `decoder.onnx` checks the same.
 """
@@ -27,7 +27,7 @@ def check_metadata(path: Path, found: Mapping[str, str], description: Descriptio
     # Dropout and frame are not in the graph, and may have been changed since.
     model = description.model.model_dump_json(exclude=NOT_IN_GRAPHS)
     if found.get("order") != str(description.order) or found.get("model") != model:
-        raise BothendsError(f"{path}: exported from another model than {CONFIG} says; {again}")
+        raise BothendsError(f"{path}: exported from another model than {CONFIG} describes; {again}")
 
 
 def check_same_export(

@@ -31,11 +31,11 @@ from bothends.model.spec import (
     DecoderLayer,
     EncoderLayer,
     FeedForward,
+    LookupTable,
     Network,
     Norm,
     Projection,
     SelfAttention,
-    Table,
     Tensor,
 )
 from bothends.order import GenerationOrder
@@ -226,7 +226,7 @@ class NetworkWriter(Generic[Prepared]):
 
     # --- the two ends of the network ---
 
-    def _embed(self, tokens: str, table: Table, encodings: str) -> str:
+    def _embed(self, tokens: str, table: LookupTable, encodings: str) -> str:
         """Rows (M, D) for tokens (slots, rows): their embeddings and positions."""
         name = table.weight.name
         scale = self.config.width**0.5 if self.config.embedding_scale else 1.0
@@ -234,7 +234,7 @@ class NetworkWriter(Generic[Prepared]):
         shape = self.graph.constant([-1, self.config.width], np.int64)
         return self.graph.node("Reshape", self.graph.node("Add", embedded, encodings), shape)
 
-    def _first_rows(self, positions: Table, tokens: str) -> str:
+    def _first_rows(self, positions: LookupTable, tokens: str) -> str:
         """The vectors (N, 1, D) of the first positions, for tokens (N, S)."""
         length = self.graph.node("Shape", tokens, start=0, end=1)
         start = self.graph.constant([0], np.int64)

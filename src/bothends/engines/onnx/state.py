@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from bothends.engines.onnx.binding import Binding, StepArrays
-from bothends.engines.onnx.memory import Cache, Float32Array, Pool, SourceMemory
+from bothends.engines.onnx.memory import ArrayPool, Cache, Float32Array, SourceMemory
 from bothends.order import BoolArray, IntArray
 
 #: Added to the score of what must not be seen: its exponential is 0, and 0 times it is no NaN.
@@ -44,7 +44,7 @@ class OnnxState:
     """The state of one search over S sentences with K rows each. Only the engine changes it."""
 
     def __init__(
-        self, memory: SourceMemory, source_mask: Float32Array, binding: Binding, caches: Pool
+        self, memory: SourceMemory, source_mask: Float32Array, binding: Binding, caches: ArrayPool
     ) -> None:
         self.memory = memory
         #: what is padding in the source, (S, 1, 1, N), or `EVERYTHING`

@@ -44,7 +44,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How many of some pairs were judged rightly; the interval is Wilson's, of 95%."""
+    """How many of some pairs were right, with Wilson's 95% interval."""
 
     label: str
     right: int
@@ -52,9 +52,9 @@ class Accuracy:
     interval: Interval
 
     @classmethod
-    def of(cls, label: str, judgements: Sequence[bool]) -> Accuracy:
-        right = sum(judgements)
-        return cls(label, right, len(judgements), wilson(right, len(judgements)))
+    def of(cls, label: str, outcomes: Sequence[bool]) -> Accuracy:
+        right = sum(outcomes)
+        return cls(label, right, len(outcomes), wilson(right, len(outcomes)))
 
     @property
     def percent(self) -> float:
@@ -94,7 +94,7 @@ def make_pairs(
     incorrect: Sequence[str],
     distances: Sequence[int] | None = None,
 ) -> list[Pair]:
-    """Pairs with the distances given, or else with those that are guessed from German text."""
+    """Pairs with the given distances, or with distances guessed from German text."""
     found: Sequence[int | None]
     if distances is not None:
         found = distances
@@ -134,12 +134,12 @@ def measure(
             loading.load(directory) as translator,
             progress(str(directory), "pairs", len(pairs)) as advance,
         ):
-            judgements = []
-            for judgement in judge(translator, pairs):
-                judgements.append(judgement)
+            outcomes = []
+            for right in judge(translator, pairs):
+                outcomes.append(right)
                 advance(1)
         order = str(translator.description.order)
-        results.append(tally(str(directory), order, pairs, judgements))
+        results.append(tally(str(directory), order, pairs, outcomes))
     return results
 
 
@@ -151,15 +151,15 @@ def judge(translator: Translator, pairs: Sequence[Pair]) -> Iterator[bool]:
         yield correct.logprob > next(scores).logprob
 
 
-def tally(name: str, order: str, pairs: Sequence[Pair], judgements: Sequence[bool]) -> Accuracies:
+def tally(name: str, order: str, pairs: Sequence[Pair], outcomes: Sequence[bool]) -> Accuracies:
     """Accuracy over all pairs and in each bin of distances, shortest first."""
     bins: dict[str, list[bool]] = {label: [] for label in [*map(_label, BINS), UNKNOWN]}
-    for pair, right in zip(pairs, judgements, strict=True):
+    for pair, right in zip(pairs, outcomes, strict=True):
         bins[bin_of(pair.distance)].append(right)
     return Accuracies(
         name,
         order,
-        Accuracy.of("all", judgements),
+        Accuracy.of("all", outcomes),
         tuple(Accuracy.of(label, found) for label, found in bins.items() if found),
     )
 

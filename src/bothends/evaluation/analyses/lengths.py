@@ -108,7 +108,7 @@ def translate_in_turns(
     """For each sentence, each system's translation and its seconds."""
     generator = random.Random(seed)
     for translate in translators:
-        translate(sources[0])  # the first call pays for what is set up once
+        translate(sources[0])  # warm-up: the first call includes one-time work
     turns = list(range(len(translators)))
     for source in sources:
         generator.shuffle(turns)

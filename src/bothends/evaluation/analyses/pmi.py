@@ -83,7 +83,7 @@ class Estimate:
 
     parallel: str
     in_turn: str
-    #: what tells the two pairs apart, e.g. `left to right`
+    #: `left to right` or `both ends`
     direction: str
     pmi: Comparison | None
     nats: float
@@ -146,7 +146,7 @@ def analyse(models: Sequence[ScoredModel], samples: int = 1000, seed: int = 0) -
 
 
 def _check_symbols(model: ScoredModel, other: ScoredModel) -> None:
-    """Perplexities per symbol compare only where the symbols are the same."""
+    """Complain about models with different symbols: their perplexities cannot be compared."""
     ours, theirs = model.statistics[:, 1], other.statistics[:, 1]
     for number in np.flatnonzero(ours != theirs)[:1]:
         raise BothendsError(

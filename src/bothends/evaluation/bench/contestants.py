@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -18,19 +18,21 @@ from bothends.evaluation.bench.peers import Peers, PeerSource, make_peers
 from bothends.evaluation.bench.programs import run_programs
 from bothends.evaluation.bench.synthetic import (
     never_ending,
+    random_shortlist,
     random_sources,
     random_weights,
     synthetic_config,
 )
 from bothends.evaluation.bench.systems import Bothends, Label
 from bothends.evaluation.bench.workload import OPTIONS, RandomIds, Text, Workload, read_pairs
-from bothends.files import real_path
 from bothends.jobs.filter_process import ProgramOptions
 from bothends.metrics.named import default_tokenizer
 from bothends.metrics.sums import bleu, tokenizer_for
 from bothends.model.bundled import find_model
 from bothends.model.config import ModelConfig
 from bothends.model.directory import Description, read_description, write_description
+from bothends.model.hub import origin, short_name, shown
+from bothends.model.shortlist import read_shortlist
 from bothends.model.weights import Weights, in_float32, read_weights
 from bothends.order import GenerationOrder
 from bothends.text.vocabulary import Vocabularies
@@ -75,6 +77,10 @@ class BenchOptions:
     seed: int = 0
     #: programs that translate the text, too
     commands: tuple[ProgramOptions, ...] = ()
+    #: use a model's shortlist, if it has one
+    shortlist: bool = True
+    #: words of a random shortlist that synthetic models are measured with, too
+    synthetic_words: int | None = None
 
 
 def gather(wanted: BenchOptions, scratch: Path) -> tuple[list[Contestant], list[str]]:
@@ -101,7 +107,13 @@ def gather(wanted: BenchOptions, scratch: Path) -> tuple[list[Contestant], list[
 
 def _synthetic(spec: Synthetic, wanted: BenchOptions, scratch: Path) -> Iterator[Contestant]:
     config = synthetic_config(spec.preset)
+    # A shallow decoder is compared with the whole one.
+    family, baseline = spec.preset.partition("-")[0], "-" not in spec.preset
     workload = _random_ids(f"synthetic-{spec.preset}", config, wanted, never_ends=True)
+    shortlist = None
+    if wanted.synthetic_words is not None:
+        words = wanted.synthetic_words, wanted.source_length, wanted.seed
+        shortlist = random_shortlist(config, *words)
     for precision in wanted.precisions:
         # Orders that need the same weights share the graphs and the memory they take.
         for directions, group in groupby(sorted(spec.orders, key=_embedded), key=_embedded):
@@ -113,11 +125,17 @@ def _synthetic(spec: Synthetic, wanted: BenchOptions, scratch: Path) -> Iterator
                 if engine == "native" and precision != "int8":
                     continue
                 load = _loader(directory, engine)
+                kernels = getattr(load(1), "kernels", None)
                 for order in orders:
-                    label = Label(spec.preset, spec.preset, str(order), engine, precision)
-                    yield Contestant(Bothends(label, order, config.special, load), workload, config)
+                    label = Label(family, spec.preset, str(order), engine, precision)
+                    label = replace(label, instruction_set=kernels, baseline=baseline)
+                    model = order, config.special, load
+                    yield Contestant(Bothends(label, *model), workload, config)
+                    if engine == "native" and shortlist is not None:
+                        label = replace(label, shortlist=True, baseline=False)
+                        yield Contestant(Bothends(label, *model, shortlist), workload, config)
     plain = _endless_weights(config, GenerationOrder(), wanted.seed)
-    source = PeerSource(spec.preset, spec.preset, config, plain)
+    source = PeerSource(family, spec.preset, config, plain, shortlist, baseline)
     for peer in make_peers(wanted.peers, source, wanted.precisions, scratch):
         yield Contestant(peer, workload, config)
 
@@ -128,10 +146,15 @@ def _models(wanted: BenchOptions, scratch: Path, notes: list[str]) -> Iterator[C
     if wanted.source is not None:
         pairs = read_pairs(wanted.source, wanted.reference, wanted.sentences or TEXT_SENTENCES)
     peers_wait = bool(wanted.peers.names)
-    directories = [find_model(model) for model in wanted.models]
+    with_weights = wanted.peers.asked_for or "torch" in (wanted.engines or ())
+    directories = [find_model(model, weights=with_weights) for model in wanted.models]
+    notes += (f"{short_name(each)}: {origin(each)}" for each in directories if origin(each))
     for directory, name in zip(directories, _short_names(directories), strict=True):
         description = read_description(directory)
         config, order = description.model, description.order
+        shortlist = None
+        if wanted.shortlist:
+            shortlist = read_shortlist(directory, config.vocabulary_size, config.target_size)
         workload: Workload
         if pairs is None or wanted.source is None:
             workload = _random_ids("random-ids", config, wanted, never_ends=False)
@@ -150,8 +173,18 @@ def _models(wanted: BenchOptions, scratch: Path, notes: list[str]) -> Iterator[C
                 )
         for engine in wanted.engines or (default_engine(directory),):
             load = _loader(directory, engine)
-            label = Label("models", name, str(order), engine, load(1).precision)
-            yield Contestant(Bothends(label, order, config.special, load), workload, config)
+            words = shortlist if engine == "native" else None
+            label = Label(
+                "models",
+                name,
+                str(order),
+                engine,
+                load(1).precision,
+                words is not None,
+                getattr(load(1), "kernels", None),
+            )
+            system = Bothends(label, order, config.special, load, words)
+            yield Contestant(system, workload, config)
         if peers_wait and order == GenerationOrder():
             peers_wait = False
             try:
@@ -161,7 +194,7 @@ def _models(wanted: BenchOptions, scratch: Path, notes: list[str]) -> Iterator[C
                     raise
                 notes.append(f"no peers for the models: {error}")
                 continue
-            source = PeerSource("models", name, config, weights)
+            source = PeerSource("models", name, config, weights, shortlist)
             for peer in make_peers(wanted.peers, source, wanted.precisions, scratch):
                 yield Contestant(peer, workload, config)
     if peers_wait and wanted.models:
@@ -239,7 +272,7 @@ def _embedded(order: GenerationOrder) -> int:
 
 def _short_names(directories: Sequence[Path]) -> list[str]:
     """The last part of each path, or the whole path where two would be called the same."""
-    names = [real_path(directory).name for directory in directories]
+    names = [short_name(directory) for directory in directories]
     if len(set(names)) < len(names):
-        return [str(directory) for directory in directories]
+        return [shown(directory) for directory in directories]
     return names

@@ -8,10 +8,12 @@ from left to right, one token at a time, so it is given the weights of a `1x1` m
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import numpy as np
 
 from bothends.evaluation.bench.systems import Label, Outcome, Request, Threads, arrangements
 from bothends.model.config import ModelConfig
+from bothends.model.shortlist import Shortlist
 from bothends.model.sinusoid import position_encodings
 from bothends.model.spec import DecoderLayer, EncoderLayer, Network, Norm, Projection
 from bothends.model.weights import Weights
@@ -29,7 +32,30 @@ from bothends.text.vocabulary import SpecialTokens
 POSITIONS = 1024
 
 
-def convert(config: ModelConfig, weights: Weights, precision: str, directory: Path) -> None:
+#: What holds it, and the libraries of products inside it, to an instruction set.
+LIMITS = ("CT2_FORCE_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
+
+
+def hold_to(instruction_set: str | None) -> str:
+    """Hold it to what our own kernels are held to, as far as it can be; what it may use.
+
+    Its own variable is not enough: the libraries that multiply for it ask the processor
+    themselves. All of them are read when they first compute, so this comes before.
+    """
+    if instruction_set == "avx2":
+        for name in LIMITS:
+            os.environ.setdefault(name, "AVX2")
+    limits = [f"{name}={value}" for name in LIMITS if (value := os.environ.get(name))]
+    return ",".join(limits) or "all"
+
+
+def convert(
+    config: ModelConfig,
+    weights: Weights,
+    precision: str,
+    directory: Path,
+    shortlist: Shortlist | None = None,
+) -> None:
     """Write the model that CTranslate2 loads from `directory`."""
     with _no_torch():
         from ctranslate2 import specs
@@ -71,7 +97,21 @@ def convert(config: ModelConfig, weights: Weights, precision: str, directory: Pa
     spec.validate()
     spec.optimize(quantization=precision)
     directory.mkdir(parents=True, exist_ok=True)
+    if shortlist is not None:
+        table = directory / "shortlist.txt"
+        _write_vocabulary_map(shortlist, table)
+        spec.register_vocabulary_mapping(str(table))
     spec.save(str(directory))
+
+
+def _write_vocabulary_map(shortlist: Shortlist, path: Path) -> None:
+    """A shortlist in its format: a source word, a tab, target words; no source word is always."""
+    first, words = shortlist.first.tolist(), shortlist.words.tolist()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\t" + " ".join(map(str, shortlist.always.tolist())) + "\n")
+        for source, (begin, end) in enumerate(pairwise(first)):
+            if end > begin:
+                file.write(f"{source}\t" + " ".join(map(str, words[begin:end])) + "\n")
 
 
 def _set_layer(spec: Any, weights: Weights, layer: EncoderLayer | DecoderLayer) -> None:
@@ -144,6 +184,7 @@ class CTranslate2:
             # Its limit counts the end symbol, ours does not: both take the same number of steps.
             max_decoding_length=request.max_length + 1,
             max_input_length=0,
+            use_vmap=self.label.shortlist,
         )
         tokens = [[int(token) for token in result.hypotheses[0]] for result in results]
         # One step for each token, and one for the end symbol where there was room for it.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.evaluation.bench.systems import Label, TimedSystem
 from bothends.model.config import ModelConfig
+from bothends.model.shortlist import Shortlist
 from bothends.model.weights import Weights
 
 PEERS = ("ctranslate2", "transformers")
@@ -49,9 +51,13 @@ class PeerSource:
     name: str
     config: ModelConfig
     weights: Weights
+    #: for a peer that knows what a shortlist is, in a further row
+    shortlist: Shortlist | None = None
+    #: whether others of the family are compared with them
+    baseline: bool = True
 
     def label(self, engine: str, precision: str) -> Label:
-        return Label(self.family, self.name, "1x1", engine, precision)
+        return Label(self.family, self.name, "1x1", engine, precision, baseline=self.baseline)
 
 
 def make_peers(
@@ -60,12 +66,17 @@ def make_peers(
     """The peers, in each precision that they have. What they load is written under `scratch`."""
     config, weights = source.config, source.weights
     if "ctranslate2" in peers.names:
-        from bothends.evaluation.bench.peer_ctranslate2 import CTranslate2, convert
+        from bothends.evaluation.bench.peer_ctranslate2 import CTranslate2, convert, hold_to
 
+        allowed = hold_to(os.environ.get("BOTHENDS_ISA"))
         for precision in precisions:
-            directory = scratch / f"{source.family}-ctranslate2-{precision}"
-            convert(config, weights, precision, directory)
-            yield CTranslate2(source.label("ctranslate2", precision), config.special, directory)
+            directory = scratch / f"{source.name}-ctranslate2-{precision}"
+            convert(config, weights, precision, directory, source.shortlist)
+            label = replace(source.label("ctranslate2", precision), instruction_set=allowed)
+            yield CTranslate2(label, config.special, directory)
+            if source.shortlist is not None:
+                label = replace(label, shortlist=True, baseline=False)
+                yield CTranslate2(label, config.special, directory)
     if "transformers" in peers.names:
         from bothends.evaluation.bench.peer_transformers import Transformers
 

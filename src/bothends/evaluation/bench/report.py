@@ -69,6 +69,9 @@ class Row:
     order: str
     engine: str
     precision: str
+    shortlist: bool
+    #: of the processor: the native engine's kernels, or what a peer is held to
+    instruction_set: str | None
     batch: int
     #: 0 for a program, which has its own search
     beam: int
@@ -97,7 +100,8 @@ class Row:
 
     @property
     def title(self) -> str:
-        return f"{self.name} {self.order} {self.engine} {self.precision}"
+        words = " shortlist" if self.shortlist else ""
+        return f"{self.name} {self.order} {self.engine} {self.precision}{words}"
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,8 @@ def make_row(case: Case, measurement: Measurement, machine: Machine) -> Row:
         order=label.order,
         engine=label.engine,
         precision=label.precision,
+        shortlist=label.shortlist,
+        instruction_set=label.instruction_set,
         batch=case.batch,
         beam=case.beam,
         threads=str(case.threads),
@@ -187,6 +193,8 @@ def sign(case: Case, machine: Machine) -> str:
         "batch": case.batch,
         "engine": label.engine,
         "precision": label.precision,
+        "shortlist": "yes" if label.shortlist else "no",
+        **({"instructions": label.instruction_set} if label.instruction_set else {}),
         "threads": case.threads,
         "rounds": len(case.turns),
         "cpu": machine.cpu,
@@ -206,12 +214,17 @@ def _compare(
     wanted = (case.contestant.system.label.family, "1x1", engine, precision)
     for other in measurement.cases:
         label = other.contestant.system.label
-        if (other.batch, other.cores, other.beam) == (case.batch, case.cores, beam) and (
-            label.family,
-            label.order,
-            label.engine,
-            label.precision,
-        ) == wanted:
+        if (
+            (other.batch, other.cores, other.beam) == (case.batch, case.cores, beam)
+            and (
+                label.family,
+                label.order,
+                label.engine,
+                label.precision,
+            )
+            == wanted
+            and label.baseline
+        ):
             pairs = list(zip(other.turns, case.turns, strict=True))
             return Baseline(
                 f"{label}, beam {beam}, batch {other.batch}, threads {other.threads}",
@@ -238,9 +251,11 @@ def _parts(case: Case) -> tuple[dict[str, float] | None, float | None]:
 
 def _floor(case: Case, step: float | None, measurement: Measurement) -> Floor | None:
     config = case.contestant.config
-    if step is None or config is None or case.threads != Threads():
+    label = case.contestant.system.label
+    # With a shortlist a step reads other bytes for every sentence.
+    if step is None or config is None or label.shortlist or case.threads != Threads():
         return None
-    size = step_bytes(config, case.contestant.system.label.precision)
+    size = step_bytes(config, label.precision)
     bandwidth = float(np.median(measurement.bandwidths[size]))
     floor = 1000 * size / bandwidth
     return Floor(size / 1e6, bandwidth / 1e9, floor, step / floor)

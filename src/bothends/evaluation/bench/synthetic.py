@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bothends.errors import UsageError, nearest
 from bothends.model.config import ModelConfig, preset
+from bothends.model.shortlist import Shortlist
 from bothends.model.spec import Network, Tensor
 from bothends.model.weights import Weights
 from bothends.order import GenerationOrder, IntArray
@@ -22,10 +23,30 @@ VOCABULARY_SIZES = {"base": 32000, "small": 8000, "tiny": 1000}
 
 
 def synthetic_config(name: str) -> ModelConfig:
-    """The shape measured under a preset's name."""
-    if name not in VOCABULARY_SIZES:
+    """The shape measured under a preset's name; `base-1` is `base` with a decoder of one layer."""
+    shape, dash, layers = name.partition("-")
+    if shape not in VOCABULARY_SIZES:
         raise UsageError(f"unknown preset {name!r}; {nearest(name, VOCABULARY_SIZES)}")
-    return preset(name, vocabulary_size=VOCABULARY_SIZES[name])
+    if dash and not (layers.isascii() and layers.isdecimal() and 0 < int(layers) < 100):
+        raise UsageError(f"preset {name!r}: expected {shape}-1 for a decoder of one layer")
+    config = preset(shape, vocabulary_size=VOCABULARY_SIZES[shape])
+    return config.model_copy(update={"decoder_layers": int(layers)}) if dash else config
+
+
+def random_shortlist(config: ModelConfig, words: int, length: int, seed: int) -> Shortlist:
+    """A shortlist that allows about `words` words for a random source of `length` tokens.
+
+    Half of them are always allowed, as in one that was learned.
+    """
+    random = np.random.default_rng(seed)
+    text = np.setdiff1d(np.arange(config.target_size), [config.special.end])
+    always = np.sort(random.choice(text, min(words // 2, len(text)), replace=False))
+    each = max(1, (words - len(always)) // (length - 1))
+    drawn = np.stack(
+        [np.sort(random.choice(text, each, replace=False)) for _ in range(config.vocabulary_size)]
+    )
+    first = np.arange(config.vocabulary_size + 1) * each
+    return Shortlist(config.vocabulary_size, config.target_size, always, first, drawn.ravel())
 
 
 def random_weights(config: ModelConfig, order: GenerationOrder, seed: int) -> Weights:

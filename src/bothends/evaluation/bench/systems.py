@@ -22,6 +22,7 @@ from bothends.engines.protocol import (
     WholeSearch,
     pad_sources,
 )
+from bothends.model.shortlist import Shortlist
 from bothends.order import Block, GenerationOrder, IntArray
 from bothends.search.batch import search_batch
 from bothends.search.options import SearchOptions
@@ -56,9 +57,16 @@ class Label:
     order: str
     engine: str
     precision: str
+    #: whether each sentence uses the words of a shortlist alone
+    shortlist: bool = False
+    #: of the processor, as far as the system tells
+    instruction_set: str | None = None
+    #: whether others of its family may be compared with it
+    baseline: bool = True
 
     def __str__(self) -> str:
-        return f"{self.name} {self.order} {self.engine} {self.precision}"
+        words = " with a shortlist" if self.shortlist else ""
+        return f"{self.name} {self.order} {self.engine} {self.precision}{words}"
 
 
 @dataclass(frozen=True)
@@ -187,9 +195,12 @@ class TimedSearch(TimedEngine[Any]):
         beam: int,
         min_length: int,
         limits: IntArray,
+        allowed: Sequence[IntArray] | None = None,
     ) -> Searched:
         engine: Any = self.engine
-        searched: Searched = engine.search(source, order, special, beam, min_length, limits)
+        searched: Searched = engine.search(
+            source, order, special, beam, min_length, limits, allowed
+        )
         self.parts += Parts(searched.encoder, searched.decoder, steps=searched.steps)
         return searched
 
@@ -203,11 +214,13 @@ class Bothends:
         order: GenerationOrder,
         special: SpecialTokens,
         load: Callable[[int], Engine[Any]],
+        shortlist: Shortlist | None = None,
     ) -> None:
         self.label = label
         self._order = order
         self._special = special
         self._load = load
+        self._shortlist = shortlist
 
     def arrangements(self, cores: int) -> list[Threads]:
         if isinstance(self._load(1), WholeSearch):  # one core for each share of the sentences
@@ -230,7 +243,11 @@ class Bothends:
         timed = TimedSearch(engine) if isinstance(engine, WholeSearch) else TimedEngine(engine)
         # Sources come with the tokens around them, as peers want them.
         batch = pad_sources(sources, self._special.pad)
-        found = search_batch(timed, self._order, self._special, batch, request.options)
+        allowed = None
+        if self._shortlist is not None:
+            allowed = [self._shortlist.allowed(source.tolist()) for source in sources]
+        model = (timed, self._order, self._special)
+        found = search_batch(*model, batch, request.options, allowed=allowed)
         best = [hypotheses[0] for hypotheses in found]
         parts = timed.parts
         parts.search = perf_counter() - started - parts.encoder - parts.decoder

@@ -88,7 +88,7 @@ def transfer_weights(source: Path | Transformer, model: Transformer) -> Transfer
         theirs, ours = getattr(config, setting), getattr(model.config, setting)
         if theirs != ours:
             raise BothendsError(
-                f"{where}: has {setting} {theirs}, and the model that is to begin with it {ours}; "
+                f"{where}: has {setting} {theirs}, but the new model has {ours}; "
                 f"set model.{setting}={theirs}"
             )
     origin = _origins(model.network, network)

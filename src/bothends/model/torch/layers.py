@@ -45,7 +45,7 @@ def layer_norm(norm: spec.Norm | None) -> nn.Module:
     return nn.LayerNorm(norm.gain.shape, norm.epsilon)
 
 
-def embedding(table: spec.Table) -> nn.Embedding:
+def embedding(table: spec.LookupTable) -> nn.Embedding:
     rows, width = table.weight.shape
     return nn.Embedding(rows, width)
 

@@ -1,4 +1,5 @@
 // The translation as words that can be clicked, and the menu of other ways to say them.
+// Several words are chosen by dragging over them, with Shift and a click, or with Shift and arrows.
 
 import { post } from "./api.js";
 
@@ -13,15 +14,51 @@ export class Output {
     this.failed = failed;
     this.parts = []; // plain text, or { number, source, text, changed }, in text order
     this.places = new WeakMap(); // of each word: its sentence, and where it begins in it
+    this.anchor = null; // the word where a choice of several begins
+    this.box.addEventListener("pointerdown", (event) => {
+      this.pressed = event.pointerType === "mouse" ? event.target.closest(".word") : null;
+    });
+    this.box.addEventListener("pointerover", (event) => {
+      const word = event.target.closest(".word");
+      if (this.pressed && word && event.buttons) this.choose(this.pressed, word);
+    });
+    this.box.addEventListener("pointerup", (event) => {
+      const word = event.target.closest(".word");
+      this.dragged = Boolean(this.pressed && word && word !== this.pressed);
+      if (this.dragged) this.ask(word, this.pressed);
+      this.pressed = null;
+    });
     this.box.addEventListener("click", (event) => {
       const word = event.target.closest(".word");
-      if (word) this.ask(word);
+      if (!word) return;
+      const several = event.shiftKey || (event.detail === 0 && this.chosen.length > 1);
+      this.ask(word, several && this.anchor ? this.anchor : word);
     });
     this.box.addEventListener("keydown", (event) => this.move(event));
     this.menu.addEventListener("keydown", (event) => this.moveInMenu(event));
     document.addEventListener("click", (event) => {
-      if (!this.menu.contains(event.target) && !event.target.closest(".word")) this.close();
+      const dragged = this.dragged; // the click that ends a drag is none
+      this.dragged = false;
+      if (!dragged && !this.menu.contains(event.target) && !event.target.closest(".word")) this.close();
     });
+  }
+
+  get chosen() {
+    return [...this.box.querySelectorAll(".word.chosen")];
+  }
+
+  // The words from one to another of the same sentence; else the last alone.
+  between(from, to) {
+    const words = [...this.box.querySelectorAll(".word")];
+    const [first, last] = [words.indexOf(from), words.indexOf(to)].sort((a, b) => a - b);
+    const same = first >= 0 && this.places.get(from).part === this.places.get(to).part;
+    return same ? words.slice(first, last + 1) : [to];
+  }
+
+  choose(from, to) {
+    const words = from ? this.between(from, to) : [];
+    for (const word of this.box.querySelectorAll(".word")) word.classList.toggle("chosen", words.includes(word));
+    return words;
   }
 
   get text() {
@@ -99,21 +136,29 @@ export class Output {
     words[at].tabIndex = -1;
     words[to].tabIndex = 0;
     words[to].focus();
+    if (!event.shiftKey) this.anchor = words[to];
+    else if (!this.chosen.length) this.anchor = words[at]; // a new choice begins
+    this.choose(event.shiftKey ? this.anchor : null, words[to]);
   }
 
-  async ask(word) {
+  // Ask for other ways to say a word, or all from another one to it.
+  async ask(word, from = word) {
     this.close();
+    this.anchor = from;
+    const words = this.choose(from, word);
+    const ending = words.at(-1);
     this.word = word;
     word.setAttribute("aria-expanded", "true");
     const waiting = document.createElement("p");
     waiting.textContent = "Looking for others…";
     this.open(word, [waiting]);
-    const { part, start } = this.places.get(word);
+    const { part, start } = this.places.get(words[0]);
+    const end = this.places.get(ending).start + ending.textContent.length;
     const body = {
       source: part.source,
       translation: part.text,
       start: [...part.text.slice(0, start)].length, // the server counts characters, not UTF-16
-      end: [...part.text.slice(0, start + word.textContent.length)].length,
+      end: [...part.text.slice(0, end)].length,
       n_best: 6,
       model: this.model,
     };
@@ -177,6 +222,7 @@ export class Output {
   close() {
     this.asking?.abort();
     this.menu.hidden = true;
+    this.choose(null);
     this.word?.setAttribute("aria-expanded", "false");
     this.word = null;
   }

@@ -48,7 +48,8 @@ export class Stage {
     this.stage.classList.toggle("both", sides.includes("left"));
     this.stage.classList.toggle("one", sides.length > 0 && !sides.includes("left"));
     this.written = written;
-    this.last = known ? sentence.steps : 0; // the end symbol may have a step of its own
+    // The end symbol may have a step of its own. A draft saves steps, but the order is the same.
+    this.last = known ? sentence.steps + sentence.steps_saved : 0;
     byId("step").max = this.last;
     byId("stage-note").textContent = note;
     for (const id of ["play", "back", "forward", "step"]) byId(id).disabled = !this.last;

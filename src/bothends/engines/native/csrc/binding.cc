@@ -85,6 +85,8 @@ Configuration read_configuration(const py::dict& values) {
   c.embedding_scale = flag("embedding_scale");
   c.output_bias = flag("output_bias");
   c.halves = flag("halves");
+  c.last_pair = number("last_pair");
+  c.position_offset = number("position_offset");
   return c;
 }
 

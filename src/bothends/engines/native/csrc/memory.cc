@@ -15,7 +15,7 @@ constexpr size_t kHugePage = size_t{2} << 20;
 
 }  // namespace
 
-Bytes::Bytes(size_t size) {
+Bytes::Bytes(size_t size, bool zero) {
   if (size == 0) return;
   const size_t alignment = size >= kHugePage ? kHugePage : kAlignment;
   void* memory = nullptr;
@@ -25,7 +25,7 @@ Bytes::Bytes(size_t size) {
   // Before the first write, or the pages are small already.
   if (alignment == kHugePage) madvise(memory, round_up(size, alignment), MADV_HUGEPAGE);
 #endif
-  std::memset(memory, 0, size);
+  if (zero) std::memset(memory, 0, size);
   data_ = static_cast<uint8_t*>(memory);
   size_ = size;
 }

@@ -10,12 +10,13 @@ namespace bothends {
 
 inline constexpr size_t kAlignment = 64;
 
-// Bytes that are owned, aligned to a cache line, and zero at first. A large one asks for huge pages:
-// streaming weights through pages of 4 kB costs a miss of the address cache for each of them.
+// Bytes that are owned, aligned to a cache line, and zero at first unless that is not wanted. A large
+// one asks for huge pages: streaming weights through pages of 4 kB costs a miss of the address cache
+// for each of them.
 class Bytes {
  public:
   Bytes() = default;
-  explicit Bytes(size_t size);
+  explicit Bytes(size_t size, bool zero = true);
   ~Bytes();
   Bytes(Bytes&& other) noexcept { swap(other); }
   Bytes& operator=(Bytes&& other) noexcept {

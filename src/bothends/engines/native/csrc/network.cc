@@ -1,5 +1,6 @@
 #include "network.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -12,7 +13,7 @@ constexpr int kPositions = 256;  // the table of sinusoids reaches so far each w
 // Sums of so many products of a uint8 and a 7-bit weight fit an int32.
 constexpr int kMostInputs = 1 << 16;
 // Beyond any network; below them, no size that is computed from these overflows.
-constexpr int kMostLayers = 1 << 12, kMostWords = 1 << 27;
+constexpr int kMostLayers = 1 << 12, kMostWords = 1 << 27, kMostOffset = 1 << 20;
 
 bool is_between(int value, int least, int most) { return value >= least && value <= most; }
 
@@ -22,7 +23,9 @@ Configuration checked(const Configuration& c) {
       is_between(c.encoder_layers, 1, kMostLayers) && is_between(c.decoder_layers, 1, kMostLayers) &&
       is_between(c.source_words, 1, kMostWords) && is_between(c.target_words, 1, kMostWords) &&
       is_between(c.heads, 1, c.width) && is_between(c.direction_embeddings, 0, kMostInputs) &&
-      c.width % c.heads == 0 && c.width % 2 == 0;
+      c.width % c.heads == 0 && c.width % 2 == 0 &&
+      is_between(c.last_pair, std::max(1, c.width / 2 - 1), c.width / 2) &&
+      is_between(c.position_offset, 0, kMostOffset);
   if (!possible) throw std::invalid_argument("a network of a shape that cannot be run");
   return c;
 }
@@ -41,7 +44,7 @@ class Network::Loader {
 
   // Outputs `first` to `last` of a matrix, as a matrix of their own.
   void slice(const std::string& name, int outputs, int inputs, int first, int last, bool bias,
-             PackedMatrix* to, PlainMatrix* from = nullptr) {
+             PackedMatrix* to, PlainMatrix* from = nullptr, std::vector<uint8_t>* wide = nullptr) {
     const uint8_t* values = file_.tensor(name, Tensor::kInt8, {outputs, inputs});
     const uint8_t* scales = file_.tensor(name + ".scales", Tensor::kFloat, {outputs});
     const uint8_t* shift = bias ? file_.tensor(name + ".bias", Tensor::kFloat, {outputs}) : nullptr;
@@ -54,7 +57,7 @@ class Network::Loader {
     const size_t at = bytes_;
     bytes_ += packed_bytes(plain.outputs, inputs, layout);
     jobs_.push_back([=](uint8_t* memory) {
-      if (!pack(plain, layout, memory + at, to)) {
+      if (!pack(plain, layout, memory + at, to, wide)) {
         throw DamagedFile("damaged, tensor " + name + " has weights of more than seven bits");
       }
     });
@@ -118,9 +121,11 @@ Network::Network(const std::string& encoder_path, const std::string& decoder_pat
       decoder(configuration.decoder_layers) {
   const Configuration& c = configuration;
   norms_.reserve(static_cast<size_t>(2 * c.width) * (2 * c.encoder_layers + 3 * c.decoder_layers + 2));
-  std::string path = encoder_path;
+  std::string path = decoder_path;
   try {
-    encoder_file_ = std::make_unique<WeightFile>(path);
+    decoder_file_ = std::make_unique<WeightFile>(path);
+    path = encoder_path;
+    encoder_file_ = std::make_unique<WeightFile>(path, decoder_file_.get());
     Loader loader(this, *encoder_file_);
     loader.embedding("source_embedding.weight", c.source_words, &source_embedding);
     for (int i = 0; i < c.encoder_layers; ++i) {
@@ -137,7 +142,6 @@ Network::Network(const std::string& encoder_path, const std::string& decoder_pat
     encoder_weights_ = loader.pack_all();
 
     path = decoder_path;
-    decoder_file_ = std::make_unique<WeightFile>(path);
     Loader other(this, *decoder_file_);
     const std::string embedding =
         c.share_embeddings ? "source_embedding.weight" : "target_embedding.weight";
@@ -159,7 +163,7 @@ Network::Network(const std::string& encoder_path, const std::string& decoder_pat
     }
     if (c.pre_norm) other.norm("decoder.norm", &decoder_norm);
     other.slice(c.tie_output ? embedding : "output.weight", c.target_words, c.width, 0,
-                c.target_words, c.output_bias, &output, &plain_output);
+                c.target_words, c.output_bias, &output, &plain_output, &wide_output);
     decoder_weights_ = other.pack_all();
   } catch (const DamagedFile& error) {
     throw DamagedFile(path + ": " + error.what());
@@ -178,12 +182,14 @@ const float* Network::encoding(int64_t position, float* scratch) const {
   return scratch;
 }
 
-// As `bothends.model.sinusoid` has it: pair `i` is sin(p / 10000^(2i / width)) and its cosine.
+// As `bothends.model.sinusoid` has it: pair `i` is sin(p / 10000^(i / last_pair)) and its cosine,
+// where `p` is so much further from 0 than the position as the offset says.
 void Network::write_encoding(int64_t position, float* out) const {
-  const int width = configuration.width;
+  const int width = configuration.width, offset = configuration.position_offset;
+  const double counted = static_cast<double>(position < 0 ? position - offset : position + offset);
   for (int i = 0; i < width / 2; ++i) {
     const double angle =
-        static_cast<double>(position) * std::pow(10000.0, -(2.0 * i) / width);
+        counted * std::pow(10000.0, -static_cast<double>(i) / configuration.last_pair);
     out[configuration.halves ? i : 2 * i] = static_cast<float>(std::sin(angle));
     out[configuration.halves ? width / 2 + i : 2 * i + 1] = static_cast<float>(std::cos(angle));
   }

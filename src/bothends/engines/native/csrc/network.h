@@ -21,6 +21,8 @@ struct Configuration {
   bool pre_norm = false, share_embeddings = true, tie_output = true, embedding_scale = true;
   bool output_bias = false;
   bool halves = false;  // sinusoids: all sines before all cosines
+  int last_pair = 1;    // the pair of a sinusoid, there or beyond the last, with wavelength 10000
+  int position_offset = 0;
 
   int head_width() const { return width / heads; }
 };
@@ -75,6 +77,7 @@ class Network {
   Norm encoder_norm, decoder_norm;  // with pre-norm only
   PackedMatrix output;
   PlainMatrix plain_output;  // the same, where it lies in the file
+  std::vector<uint8_t> wide_output;  // and which of its pairs are wide: see `pack`
 
   // Floats from one row of activations to the next: whole panels and whole vectors fit.
   size_t width_stride() const { return round_up(configuration.width, 64); }
@@ -88,7 +91,8 @@ class Network {
   class Loader;
   void write_encoding(int64_t position, float* out) const;
 
-  std::unique_ptr<WeightFile> encoder_file_, decoder_file_;
+  // The encoder may point into the decoder's file, which is therefore destroyed after it.
+  std::unique_ptr<WeightFile> decoder_file_, encoder_file_;
   Bytes encoder_weights_, decoder_weights_;
   std::vector<float> norms_;
   std::vector<float> encodings_;  // of positions -kPositions to kPositions

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace bothends {
 
@@ -48,6 +49,8 @@ struct PlainMatrix {
   const uint8_t* scales;  // (outputs,) float32
   const uint8_t* bias;    // (outputs,) float32, or null
   int outputs, inputs;
+
+  const int8_t* row(int output) const { return values + static_cast<size_t>(output) * inputs; }
 };
 
 // How the kernels at hand want it.
@@ -59,6 +62,14 @@ struct Layout {
 size_t packed_bytes(int outputs, int inputs, Layout layout);
 
 // Pack into `memory`, which has `packed_bytes` and is zero. False: a weight has more than seven bits.
-bool pack(const PlainMatrix& plain, Layout layout, uint8_t* memory, PackedMatrix* packed);
+// `wide`, if given, takes for each output which of its pairs of steps do not fit an int16: (outputs,
+// pairs), nothing where steps are not paired.
+bool pack(const PlainMatrix& plain, Layout layout, uint8_t* memory, PackedMatrix* packed,
+          std::vector<uint8_t>* wide = nullptr);
+
+// Pack only `rows` of a matrix that has been packed as a whole, which is much quicker: sums are known,
+// and `wide` of the whole tells which pairs fit. `memory` need not be zero.
+void pack_rows(const PlainMatrix& plain, const PackedMatrix& whole, const std::vector<uint8_t>& wide,
+               const std::vector<int32_t>& rows, uint8_t* memory, PackedMatrix* packed);
 
 }  // namespace bothends

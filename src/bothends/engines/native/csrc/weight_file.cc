@@ -91,6 +91,8 @@ void read_tensor(Message message, std::map<std::string, Tensor>* tensors) {
     } else if (message.is(9, kBytes)) {
       tensor.data = message.data();
       tensor.bytes = message.size();
+    } else if (message.is(14, kNumber)) {
+      tensor.elsewhere = message.value() != 0;
     }
   }
   (*tensors)[name] = std::move(tensor);
@@ -104,7 +106,8 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-WeightFile::WeightFile(const std::string& path) : path_(path) {
+WeightFile::WeightFile(const std::string& path, const WeightFile* beside)
+    : path_(path), beside_(beside) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) complain(std::string("cannot be read (") + std::strerror(errno) + ")");
   struct stat status;
@@ -154,6 +157,10 @@ const uint8_t* WeightFile::tensor(const std::string& name, int type,
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) complain("damaged, tensor " + name + " is missing");
   const Tensor& tensor = found->second;
+  if (tensor.elsewhere) {
+    if (!beside_) complain("damaged, tensor " + name + " is in no file that is read");
+    return beside_->tensor(name, type, shape);
+  }
   if (tensor.type != type) {
     complain("damaged, tensor " + name + " is of type " + std::to_string(tensor.type) + ", not " +
              std::to_string(type));

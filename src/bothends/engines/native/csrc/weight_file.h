@@ -1,7 +1,8 @@
 // The tensors of an ONNX file, where they lie in the file, without the ONNX library.
 //
 // Only what the weights need is read: ModelProto.graph (7), its initialisers (5), and of each its
-// dimensions (1), type (2), name (8) and raw bytes (9); and the model's metadata (14).
+// dimensions (1), type (2), name (8), raw bytes (9), and whether they are in another file (14); and
+// the model's metadata (14).
 #pragma once
 
 #include <cstddef>
@@ -24,11 +25,13 @@ struct Tensor {
   std::vector<int64_t> shape;
   const uint8_t* data = nullptr;
   size_t bytes = 0;
+  bool elsewhere = false;
 };
 
 class WeightFile {
  public:
-  explicit WeightFile(const std::string& path);
+  // A tensor that is not in this file is taken from the one `beside` it, which must outlive this.
+  explicit WeightFile(const std::string& path, const WeightFile* beside = nullptr);
   ~WeightFile();
   WeightFile(const WeightFile&) = delete;
   WeightFile& operator=(const WeightFile&) = delete;
@@ -43,6 +46,7 @@ class WeightFile {
   void read();
 
   std::string path_;
+  const WeightFile* beside_;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
   std::map<std::string, Tensor> tensors_;

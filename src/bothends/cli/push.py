@@ -1,0 +1,61 @@
+"""`bothends push`: a model and its card to the Hugging Face Hub."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def push(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Model directory.")],
+    repository: Annotated[str, typer.Argument(metavar="ORG/NAME", help="Repository on the Hub.")],
+    license_: Annotated[
+        str | None,
+        typer.Option(
+            "--license", metavar="ID", help="As the Hub spells it, e.g. cc-by-4.0; else the card's."
+        ),
+    ] = None,
+    metrics: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="JSON of bothends evaluate; may be repeated."),
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option(metavar="BRANCH", help="Branch to commit to; else main.")
+    ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="Make a new repository private.")
+    ] = False,
+    message: Annotated[str | None, typer.Option(help="Message of the commit.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Send nothing: print the card, and list the files.")
+    ] = False,
+) -> None:
+    """Publish a model on the Hugging Face Hub, with a model card.
+
+    One commit holds all of it. A README.md in DIR stays as it is; what its front matter lacks is
+    added.
+    """
+    from bothends.publishing.push import PushOptions, plan_upload
+    from bothends.publishing.push import push as send
+
+    options = PushOptions(
+        repository=repository,
+        revision=revision,
+        private=private,
+        license=license_,
+        metrics=tuple(metrics or ()),
+        message=message,
+    )
+    upload = plan_upload(directory, options)
+    size = f"{len(upload.files) + 1} files, {upload.bytes / 1e6:,.1f} MB"
+    if dry_run:
+        sys.stdout.write(str(upload.card))
+        files = ", ".join((*upload.files, "README.md"))
+        print(f"{repository}: nothing sent; it would get {size}: {files}", file=sys.stderr)
+        return
+    commit = send(upload)
+    name = repository.removeprefix("hf:")
+    print(f"hf:{name}@{commit}: {size}", file=sys.stderr)

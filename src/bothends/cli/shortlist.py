@@ -1,0 +1,54 @@
+"""`bothends shortlist`: which target words a source word may become, for a faster output layer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bothends.cli.options import DEFAULTS, BeamOption, InvalidOption, JsonFileOption
+from bothends.cli.outputs import check_writable, write_json
+
+
+def shortlist(
+    model: Annotated[Path, typer.Option(metavar="DIR", help="Model directory.")],
+    source: Annotated[Path, typer.Option(metavar="FILE", help="Source text, line by line.")],
+    target: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="Its translations: best those it was distilled from."),
+    ],
+    best: Annotated[int, typer.Option(min=1, help="Target words of each source word.")] = 100,
+    frequent: Annotated[
+        int, typer.Option(min=0, help="Most frequent words, for every sentence.")
+    ] = 1000,
+    iterations: Annotated[int, typer.Option(min=1, help="Of the alignment.")] = 5,
+    pairs: Annotated[
+        int, typer.Option(min=1, help="Pairs to learn from, evenly out of all.")
+    ] = 200_000,
+    held_out: Annotated[
+        int, typer.Option(min=1, help="Pairs to measure it on, not learned from.")
+    ] = 500,
+    beam: BeamOption = DEFAULTS.beam,
+    invalid: InvalidOption = "error",
+    json_: JsonFileOption = None,
+) -> None:
+    """Learn which target words a sentence may use.
+
+    It is stored in the model, whose search is faster with it. Prints how much of held-out
+    translations, and of the model's own, it allows.
+    """
+    from bothends.shortlisting.learn import ShortlistOptions
+    from bothends.shortlisting.report import make_shortlist
+
+    options = ShortlistOptions(best=best, frequent=frequent, iterations=iterations, pairs=pairs)
+    check_writable({"--json": json_}, (source, target))
+
+    def tell(message: str) -> None:
+        print(f"shortlist: {message}", file=sys.stderr, flush=True)
+
+    report = make_shortlist(model, source, target, options, held_out, beam, invalid, tell)
+    for line in report.lines():
+        print(line)  # which waits: nobody need read it for the file to be written
+    write_json(json_, report.as_json())

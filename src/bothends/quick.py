@@ -1,0 +1,59 @@
+"""`bothends translate` with the plainest options, without the parser of all commands and options.
+
+Who translates one line waits for the program to start, and loading that parser takes longer than
+loading a small model. Whatever is not plain, a mistake above all, is left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+#: Options with a value that are understood here, and the values that some of them have.
+_OPTIONS: dict[str, tuple[str, ...] | None] = {
+    "--model": None,
+    "--beam": None,
+    "--engine": ("native", "onnx"),
+}
+
+
+def plain_translation(arguments: Sequence[str]) -> Callable[[], None] | None:
+    """The translation that a command line asks for, or None if it is not a plain one."""
+    if not arguments or arguments[0] != "translate":
+        return None
+    given: dict[str, str] = {}
+    files: list[str] = []
+    words = iter(arguments[1:])
+    for word in words:
+        if not word.startswith("-"):
+            files.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        if name not in _OPTIONS or name in given:
+            return None
+        given[name] = value if equals else next(words, "-")
+        known = _OPTIONS[name]
+        if given[name].startswith("-") or (known is not None and given[name] not in known):
+            return None
+    beam = given.get("--beam", "4")
+    # A name that tells a format, or holds a pattern, takes more thought.
+    plain = all(word and not Path(word).suffix and not set("*?[") & set(word) for word in files)
+    if not plain or not (beam.isascii() and beam.isdecimal() and int(beam) > 0):
+        return None
+    return lambda: _translate(files, int(beam), given)
+
+
+def _translate(files: Sequence[str], beam: int, given: dict[str, str]) -> None:
+    from bothends.translate_request import TranslationRequest, carry_out
+    from bothends.translation import TranslationOptions
+    from bothends.translator import LoadOptions
+
+    model, engine = given.get("--model"), given.get("--engine")
+    carry_out(
+        TranslationRequest(
+            [Path(file) for file in files],
+            model=Path(model) if model else None,
+            loading=LoadOptions(engine),  # type: ignore[arg-type]  # one of its names
+            options=TranslationOptions(beam=beam),
+        )
+    )

@@ -1,0 +1,1 @@
+"""Learning a shortlist: which target words a source word may become, from translated text."""
