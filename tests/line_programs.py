@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
+import time
+from functools import cache
 from pathlib import Path
 
 from bothends.jobs.filter_process import ProgramOptions
@@ -75,3 +78,11 @@ def program(
     path.write_text(_PROGRAM, encoding="utf-8")
     words = [sys.executable, str(path), how, *[str(directory / f"was {how}")] * once]
     return ProgramOptions.parse(shlex.join(words), timeout, window, restart)
+
+
+@cache
+def patience(least: float = 1.0) -> float:
+    """Seconds after which a program of this kind hangs: many times what it takes to start here."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import os, sys, time"], check=True)
+    return max(least, round(10 * (time.monotonic() - began), 1))

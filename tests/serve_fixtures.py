@@ -44,5 +44,5 @@ def running(options: ServeOptions | None = None) -> Iterator[Running]:
         yield Running(f"http://127.0.0.1:{port}", port, app.state.service, server)
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(120)
         assert not thread.is_alive()

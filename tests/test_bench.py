@@ -306,6 +306,16 @@ def test_tables_and_notes_fit_a_hundred_columns(capsys: pytest.CaptureFixture[st
         assert any(cell in line for line in lines)
 
 
+def test_names_are_no_markup_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file may be called `[/red]x`, which rich would take for the end of a colour."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_tables([Table("[/b]", ("[red]", "y"), (("[/red]x", "[bold]1"),))], ["[/i]"])
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("[/b]", "[red]", "[/red]x", "[bold]1", "[/i]"))
+
+
 def test_this_machine_tells_what_it_is() -> None:
     machine = this_machine()
     assert machine.cpu
@@ -507,6 +517,7 @@ def test_peers_need_weights_only_if_they_were_asked_for(bench_command: Any, tmp_
         (["--synthetic", "bass"], 2, "unknown preset 'bass'; did you mean base?"),
         (["--synthetic", "tiny:1x1,3x1"], 2, "bad generation order 3x1"),
         (["--synthetic", "tiny", "--batch", "1,x"], 2, "--batch 1,x: expected whole numbers"),
+        (["--synthetic", "tiny", "--threads", "1000000"], 2, "--threads 1000000: at most 1024"),
         (["--synthetic", "tiny", "--beam", "0"], 2, "--beam 0: expected whole numbers from 1 on"),
         (["--synthetic", "tiny", "--threads", "-1"], 2, "--threads -1: expected whole numbers"),
         (["--synthetic", "tiny", "--precision", "int4"], 2, "--precision int4: expected float32"),

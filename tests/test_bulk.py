@@ -82,8 +82,8 @@ class Killed(BaseException):
     """Ends a run at once: nothing in the code handles it."""
 
 
-# Six shards, two outputs and the manifest, each flushed and renamed.
-@pytest.mark.parametrize("point", range(1, 19))
+# Six shards, two outputs and the manifest, each flushed and renamed, and its directory flushed.
+@pytest.mark.parametrize("point", range(1, 28))
 def test_stopped_at_any_write_it_goes_on_byte_for_byte(
     options: LocalTranslation,
     expected: dict[str, bytes],
@@ -109,6 +109,17 @@ def test_stopped_at_any_write_it_goes_on_byte_for_byte(
             translate_in_bulk(options)
     assert translate_in_bulk(options) is not None
     assert content(options.output) == expected
+
+
+def test_a_planted_link_is_not_followed(options: LocalTranslation, tmp_path: Path) -> None:
+    """Whoever can foresee a hidden name could have another file overwritten."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    single = replace(options, inputs=options.inputs[:1])
+    for name in (".out.partial", f".out.{os.getpid()}.partial"):
+        options.output.with_name(name).symlink_to(victim)
+    assert translate_in_bulk(single) is not None
+    assert victim.read_text() == "precious"
 
 
 def test_a_single_file_has_its_job_beside_it(options: LocalTranslation) -> None:
@@ -306,7 +317,7 @@ def test_killed_for_real_it_arrives_at_what_translate_writes(
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        (["--workers=none"], "workers 'none': expected a number of processes, ray or ray:ADDRESS"),
+        (["--workers=none"], "--workers none: expected a number of processes, ray or ray:ADDRESS"),
         (["--workers=0"], "processes must be at least 1"),
         (["--shard=3/2"], "shard 3/2: expected I/N"),
         (["--n-best=2"], "takes only these options: --beam, --length-penalty"),

@@ -353,6 +353,7 @@ def test_a_student_may_learn_from_spliced_text(workspace: Path, in_this_process:
         (["distill.baem=1"], "unknown key 'distill.baem'; did you mean beam?"),
         (["students.2x1.ordre=1x1"], "unknown key 'students.2x1.ordre'; did you mean order?"),
         (["students={}"], "students: expected at least 1"),
+        (["directory=[1]"], "directory: expected a path"),
         (["students.2x1.order=2y1"], "students.2x1.order: "),
         (["students.a/b={order: 2x1, recipe: train.yaml}"], "students.a/b: expected a name"),
         (["students.teacher={order: 2x1, recipe: train.yaml}"], "students.teacher: expected"),

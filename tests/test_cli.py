@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ import typer
 
 import bothends
 from bothends.cli import app, run, spell_options
+from bothends.model.bundled import BUNDLED, DEFAULT_MODEL
 from command_line import error_line, python
 
 
@@ -143,6 +146,32 @@ def test_an_interrupt_while_packages_are_imported_is_quiet() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
 
 
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "bothends.cli.run = interrupt",  # after the imports, before the command
+        "import atexit; atexit.register(interrupt)",  # while Python ends
+    ],
+)
+def test_an_interrupt_before_and_after_the_command_is_quiet(moment: str) -> None:
+    program = f"""if True:
+        import os, signal, sys, time
+        import bothends.cli
+        from bothends.__main__ import main
+
+        def interrupt():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+
+        sys.argv = ["bothends", "order", "2x1"]
+        sys.stdout = open(os.devnull, "w")
+        {moment}
+        main()
+    """
+    result = python("-c", program)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
 def test_an_ignored_interrupt_stays_ignored() -> None:
     program = "trap '' INT; exec {} -m bothends order 2x1 & sleep 0.2; kill -INT $!; wait $!"
     result = subprocess.run(
@@ -247,6 +276,16 @@ def test_options_are_spelled_as_on_the_command_line(message: str, expected: str)
     assert spell_options(message) == expected
 
 
+def test_options_that_were_given_are_spelled_so_too() -> None:
+    given = ["fill", "--min-words", "5", "--max-ratio=0", "--rate", "0", "--[_", "text_x"]
+    words = spell_options("min_words 5 is more than max_words 2", given)
+    assert words == "--min-words 5 is more than --max-words 2"
+    ratio = spell_options("max_ratio: Input should be greater than 0", given)
+    assert ratio == "--max-ratio: Input should be greater than 0"
+    assert spell_options("rate: expected more than 0", given) == "--rate: expected more than 0"
+    assert spell_options("rate: no such file", given) == "rate: no such file"
+
+
 @pytest.fixture
 def text_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file `text` of one line in the current directory."""
@@ -293,6 +332,50 @@ def test_what_is_read_is_not_replaced(
     found = error_line([*arguments.split(), option, path], capsys)
     assert found == (1, f"{option} {path}: would replace what is read from it")
     assert Path("text").read_text() == "a\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "splice --source text --lines 1 --output",
+        "translate text --output",
+        "translate text --workers 1 --output",
+        "evaluate --hypothesis text --reference text --json",
+        f"evaluate --model {DEFAULT_MODEL} --source text --reference text --output",
+        "order 2x1 --svg",
+        "fill --source a --svg",
+    ],
+)
+def test_the_directory_of_a_file_is_not_made(
+    arguments: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One rule for all commands: a misspelled directory does not come into being."""
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("a\n")
+    found = error_line([*arguments.split(), "none/new"], capsys)
+    option = arguments.split()[-1]
+    assert found == (1, f"{option} none/new: none is no directory to write to")
+    assert not Path("none").exists()
+
+
+def test_an_output_is_not_compressed_as_its_name_would_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "new.gz"
+    found = error_line(["translate", "--output", str(path)], capsys)
+    assert found == (1, f"--output {path}: what is written is not compressed; name it without .gz")
+
+
+@pytest.mark.parametrize("name", ["mödel", os.fsdecode(b"\xff")])
+def test_any_name_can_be_printed(name: str, tmp_path: Path) -> None:
+    """Whatever the terminal's encoding: `verify` prints the name of a directory."""
+    shutil.copytree(BUNDLED / DEFAULT_MODEL, tmp_path / name)
+    result = python("-m", "bothends", "verify", str(tmp_path / name), PYTHONIOENCODING="ascii")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"{tmp_path}/")
 
 
 def test_outputs_do_not_replace_each_other(

@@ -444,12 +444,12 @@ def test_a_header_tells_the_job(options: LocalDistillation) -> None:
 @pytest.mark.parametrize(
     ("more", "status", "expected"),
     [
-        (["--shard=0/2"], 2, "shard 0/2: expected I/N with I from 1 to N"),
-        (["--shard=3/2"], 2, "shard 3/2: expected I/N"),
-        (["--shard=half"], 2, "shard 'half': expected I/N"),
+        (["--shard=0/2"], 2, "--shard 0/2: expected I/N with I from 1 to N"),
+        (["--shard=3/2"], 2, "--shard 3/2: expected I/N"),
+        (["--shard=half"], 2, "--shard half: expected I/N"),
         (["--shard=1/2", "--merge"], 2, "give one of the two"),
-        (["--min-score=1"], 2, "min_score: Input should be less than or equal to 0"),
-        (["--max-ratio=0"], 2, "max_ratio: Input should be greater than 0"),
+        (["--min-score=1"], 2, "--min-score: Input should be less than or equal to 0"),
+        (["--max-ratio=0"], 2, "--max-ratio: Input should be greater than 0"),
         (["--source=nowhere"], 1, "nowhere: no such file"),
         (["--source=."], 1, ".: not a regular file"),
         (["--teacher=nobody"], 1, "nobody: no such model directory"),

@@ -16,24 +16,55 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from writing_commands import COMMANDS, Ending, in_child, snapshot
+from bothends.cli import app
+from writing_commands import COMMANDS, READING, WITHOUT_ROW, Ending, in_child, snapshot
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="faults are put into forks")
+
+
+def _nothing() -> None: ...
+
 
 #: What changes a file system, by which progress is counted.
 CALLS = ("open", "mkdir", "rename", "replace", "rmdir", "unlink", "fsync", "symlink")
 
-#: All commands; training takes a little longer than the others.
-QUICK = [
-    name if name != "train" else pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS
+#: Options that name what is read, and is never written.
+READ = {
+    *("files", "model", "source", "target", "reference", "hypothesis", "sample", "teacher"),
+    *("correct", "incorrect", "distances", "exclude", "recipe", "run", "vocabulary", "glossary"),
+    *("valid_source", "valid_target", "source_sentencepiece", "target_sentencepiece"),
+    *("measured", "metrics", "rescore"),
+}
+
+#: All rows, and which of them take so long that the suite has one kill for them, and no more.
+ROWS = [
+    pytest.param(name, marks=pytest.mark.slow) if command.slow else name
+    for name, command in COMMANDS.items()
 ]
+
+
+def run_row(
+    name: str, workspace: Path, fault: Callable[[], object] = _nothing, **how: Any
+) -> Ending:
+    """Run the command of a row in a child, with a fault."""
+    command = COMMANDS[name]
+
+    def before() -> None:
+        command.patch()
+        fault()
+
+    return in_child(command.arguments, workspace, before, **how)
+
+
+def snapshot_of(name: str, workspace: Path) -> dict[str, str]:
+    return snapshot(workspace, COMMANDS[name].volatile)
 
 
 class Undisturbed:
@@ -45,19 +76,19 @@ class Undisturbed:
         COMMANDS[name].make(self._before)
         after = self.workspace(directory / "after")
         self.calls = _count_calls(name, after)
-        self.result = snapshot(after)
-        assert self.result != snapshot(self._before)
+        self.result = snapshot_of(name, after)
+        assert self.result != snapshot_of(name, self._before)
 
     def workspace(self, path: Path) -> Path:
         return Path(shutil.copytree(self._before, path, symlinks=True))
 
     def check(self, workspace: Path) -> None:
         """The result is there already, or else the same command works, and gives it."""
-        if snapshot(workspace) == self.result:
+        if snapshot_of(self.name, workspace) == self.result:
             return
-        again = in_child(COMMANDS[self.name].arguments, workspace)
+        again = run_row(self.name, workspace)
         assert again.status == 0, again.errors
-        assert snapshot(workspace) == self.result
+        assert snapshot_of(self.name, workspace) == self.result
         directories = [path for path in workspace.rglob(".*.partial") if path.is_dir()]
         assert directories == []
 
@@ -74,7 +105,7 @@ def _count_calls(name: str, workspace: Path) -> int:
     def count() -> None:
         _at_call(None, lambda: os.write(write, b"x"))
 
-    ending = in_child(COMMANDS[name].arguments, workspace, count)
+    ending = run_row(name, workspace, count)
     os.close(write)
     assert ending.status == 0, ending.errors
     with open(read, "rb") as file:
@@ -107,12 +138,12 @@ def _fill_disk() -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def assert_one_line(ending: Ending, reason: str) -> None:
+def assert_one_line(ending: Ending, reason: str = "") -> None:
     assert ending.status == 1, ending.errors
     assert "Traceback" not in ending.errors
-    last = ending.errors.splitlines()[-1]
-    assert last.startswith("bothends: error: ")
-    assert reason in last
+    # The last one, but for a chain, which says after it at which stage that was.
+    (line,) = (x for x in ending.errors.splitlines()[-2:] if x.startswith("bothends: error: "))
+    assert reason in line
 
 
 def moments(name: str, calls: int, count: int) -> list[int]:
@@ -124,8 +155,64 @@ def moments(name: str, calls: int, count: int) -> list[int]:
 Undo = Callable[[str], Undisturbed]
 
 
+def _commands(group: Any = app, *names: str) -> Iterator[tuple[str, Callable[..., object]]]:
+    """Every command of the command line, by its name."""
+    for each in group.registered_commands:
+        yield " ".join([*names, each.name or each.callback.__name__]), each.callback
+    for each in group.registered_groups:
+        yield from _commands(each.typer_instance, *names, each.name)
+
+
+def _names_a_file(kind: Any) -> bool:
+    """By its type, or by what its help shows in its place."""
+    shown = str(getattr(kind, "metavar", None) or "")
+    return (
+        kind is Path
+        or any(word in shown for word in ("FILE", "DIR", "PATH"))
+        or any(map(_names_a_file, get_args(kind)))
+    )
+
+
+@pytest.mark.parametrize(("name", "function"), _commands())
+def test_the_table_has_every_command_that_writes(
+    name: str, function: Callable[..., object]
+) -> None:
+    """Whatever names a file or directory is read, or has a row in which it is written."""
+    rows = [
+        command.arguments.split()
+        for command in COMMANDS.values()
+        if f"{command.arguments} ".startswith(f"{name} ")
+    ]
+    if name in READING:
+        assert not rows
+    else:
+        assert rows, f"no row for {name} in writing_commands.py"
+    kinds = get_type_hints(function, include_extras=True)
+    for parameter, kind in kinds.items():
+        if parameter in READ or not _names_a_file(kind):
+            continue
+        option = f"--{parameter.rstrip('_').replace('_', '-')}"
+        is_argument = "ArgumentInfo" in str(kind)
+        if f"{name} {option}" in WITHOUT_ROW or (is_argument and name in READING):
+            continue
+        assert any(is_argument or option in row for row in rows), f"no row for {name} {option}"
+
+
+@pytest.mark.parametrize("name", READING)
+def test_what_only_reads_writes_nothing(name: str, tmp_path: Path) -> None:
+    READING[name].make(tmp_path)
+    before = _everything(tmp_path)
+    ending = in_child(READING[name].arguments, tmp_path)
+    assert ending.status == 0, ending.errors
+    assert _everything(tmp_path) == before
+
+
+def _everything(workspace: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in workspace.rglob("*")}
+
+
 @pytest.mark.parametrize("limit", [0, pytest.param(1500, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ROWS)
 def test_a_full_disk(name: str, limit: int, undisturbed: Undo, tmp_path: Path) -> None:
     """No file may have more than so many bytes."""
     workspace = undisturbed(name).workspace(tmp_path / "workspace")
@@ -133,18 +220,18 @@ def test_a_full_disk(name: str, limit: int, undisturbed: Undo, tmp_path: Path) -
     def fill() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 
-    ending = in_child(COMMANDS[name].arguments, workspace, fill)
+    ending = run_row(name, workspace, fill)
     if ending.status or not limit:
         assert_one_line(ending, "File too large")
     undisturbed(name).check(workspace)
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", ROWS)
 def test_a_disk_that_fills_up_on_the_way(name: str, undisturbed: Undo, tmp_path: Path) -> None:
     for number in moments(name, undisturbed(name).calls, 2):
         workspace = undisturbed(name).workspace(tmp_path / str(number))
         fill = partial(_at_call, number, _fill_disk)
-        ending = in_child(COMMANDS[name].arguments, workspace, fill)
+        ending = run_row(name, workspace, fill)
         if ending.status:  # a directory that could not be made durable is no error
             assert_one_line(ending, "No space left on device")
         undisturbed(name).check(workspace)
@@ -155,7 +242,7 @@ def _killed(name: str, undisturbed: Undo, tmp_path: Path, count: int) -> None:
     for number in moments(name, undisturbed(name).calls, count):
         workspace = undisturbed(name).workspace(tmp_path / str(number))
         kill = partial(_at_call, number, _kill)
-        ending = in_child(COMMANDS[name].arguments, workspace, kill)
+        ending = run_row(name, workspace, kill)
         # A few calls fewer than before are enough to be done: caches of fonts, for one.
         assert ending.status in (0, -signal.SIGKILL), ending.errors
         killed += ending.status != 0
@@ -163,19 +250,19 @@ def _killed(name: str, undisturbed: Undo, tmp_path: Path, count: int) -> None:
     assert killed
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ROWS)
 def test_killed_at_some_moments(name: str, undisturbed: Undo, tmp_path: Path) -> None:
     _killed(name, undisturbed, tmp_path, 2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ROWS)
 def test_killed_at_many_moments(name: str, undisturbed: Undo, tmp_path: Path) -> None:
     _killed(name, undisturbed, tmp_path, 30)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ROWS)
 def test_killed_at_any_time(name: str, undisturbed: Undo, tmp_path: Path) -> None:
     """By the clock, and in a process of its own: three times for each command."""
     generator = random.Random(name)
@@ -203,34 +290,32 @@ def _give_up_override() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="root obeys no permissions")
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ROWS)
 def test_a_read_only_directory(name: str, undisturbed: Undo, tmp_path: Path) -> None:
     workspace = undisturbed(name).workspace(tmp_path / "workspace")
-    before = snapshot(workspace)
+    before = snapshot_of(name, workspace)
     folders = [workspace, *(path for path in workspace.rglob("*") if path.is_dir())]
     for folder in folders:
         folder.chmod(0o555)
     try:
-        ending = in_child(COMMANDS[name].arguments, workspace, _give_up_override)
-        assert snapshot(workspace) == before
+        ending = run_row(name, workspace, _give_up_override)
+        assert snapshot_of(name, workspace) == before
     finally:
         for folder in folders:
             folder.chmod(0o755)
-    assert ending.status == 1, ending.errors
-    assert "Traceback" not in ending.errors
-    assert ending.errors.splitlines()[-1].startswith("bothends: error: ")
+    assert_one_line(ending)
     undisturbed(name).check(workspace)
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", ROWS)
 def test_a_closed_pipe(name: str, undisturbed: Undo, tmp_path: Path) -> None:
     """Nobody reads what it prints: what it writes is written all the same, and no word is lost."""
     workspace = undisturbed(name).workspace(tmp_path / "workspace")
     read, write = os.pipe()
     os.close(read)
-    ending = in_child(COMMANDS[name].arguments, workspace, stdout=write)
+    ending = run_row(name, workspace, stdout=write)
     os.close(write)
     assert ending.status == 0, ending.errors
     assert "Traceback" not in ending.errors
     assert "Error" not in ending.errors
-    assert snapshot(workspace) == undisturbed(name).result
+    assert snapshot_of(name, workspace) == undisturbed(name).result

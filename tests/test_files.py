@@ -13,6 +13,7 @@ import pytest
 
 from bothends.errors import BothendsError
 from bothends.files import (
+    append_line,
     atomic_file,
     is_new,
     new_directory,
@@ -201,6 +202,19 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     assert names(tmp_path) == ["new"]
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners")
+def test_a_directory_that_another_user_has_planted_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".new.partial").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with (
+        pytest.raises(BothendsError, match=r"new\.partial: belongs to another user"),
+        new_directory(tmp_path / "new"),
+    ):
+        pytest.fail("must not begin")
+
+
 def test_two_processes_do_not_write_one_directory(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from bothends.files import new_directory\n"
@@ -225,6 +239,51 @@ def test_everything_in_a_directory_is_made_durable(
     new = tmp_path / "new"
     made = [tmp_path, new, new / "folder", new / "folder" / "file"]
     assert {path.stat().st_ino for path in made} <= synced
+
+
+def test_errors_name_the_file_and_not_its_hidden_name(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match=r"Is a directory: '[^']*/folder'"):  # noqa: SIM117
+        with atomic_file(tmp_path / "folder"):
+            pass
+    assert names(tmp_path) == ["folder"]
+
+
+def test_an_error_is_not_hidden_by_a_disk_that_is_full(tmp_path: Path) -> None:
+    """What is still in the buffer is not written on the way out."""
+    full = os.open("/dev/full" if sys.platform == "linux" else os.devnull, os.O_WRONLY)
+
+    def write() -> None:
+        with atomic_file(tmp_path / "file") as file:
+            file.write(b"buffered")
+            os.dup2(full, file.fileno())
+            raise BothendsError("the reason")
+
+    with pytest.raises(BothendsError, match="the reason"):
+        write()
+    os.close(full)
+
+
+def test_a_line_is_appended_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "keys"
+    append_line(path, "first", mode=0o600)
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.write_text("first\nby hand")  # without an end
+    append_line(path, "second")
+    assert path.read_text() == "first\nby hand\nsecond\n"
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(BothendsError, match="keys: cannot be written"):
+        append_line(path, "third")
+    assert path.read_text() == "first\nby hand\nsecond\n"
+    with pytest.raises(BothendsError, match="other: cannot be written"):
+        append_line(tmp_path / "other", "first")
+    assert names(tmp_path) == ["keys"]
 
 
 def test_an_output_that_is_a_link_or_a_device(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from bothends.errors import BothendsError, UsageError
 from bothends.jobs import filter_process, line_program
 from bothends.jobs.filter_process import ProgramError, ProgramOptions
 from bothends.jobs.line_program import GUARD, LineProgram
-from line_programs import program
+from line_programs import patience, program
 
 LINES = ["one", "two", "", "three", "bad", "four", "  ", "five", "six", "seven", "eight", "nine"]
 ANSWERS = [line.strip().upper() for line in LINES]
@@ -44,19 +44,24 @@ def test_line_n_answers_line_n(tmp_path: Path, window: int, restart: bool) -> No
     [
         ("exit", "ended with status 1 after"),
         ("killed", "ended by signal 9 after"),
-        ("hang", "no line for 2 seconds after"),
+        ("hang", "no line for {timeout:g} seconds after"),
         ("two lines", "more"),
         ("no line", "after"),
         ("bytes", "wrote a line that is not UTF-8 (byte 0xff)"),
         ("endless", "wrote a line of more than"),
     ],
 )
-def test_a_failure_costs_a_window(tmp_path: Path, how: str, expected: str, restart: bool) -> None:
-    options = program(tmp_path, how, once=True, timeout=2, restart=restart)
+def test_a_failure_costs_a_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, expected: str, restart: bool
+) -> None:
+    timeout = patience() if how == "hang" else 600
+    if how == "no line":  # for the guard, which comes too early
+        monkeypatch.setattr("bothends.jobs.filter_process.GRACE", patience())
+    options = program(tmp_path, how, once=True, timeout=timeout, restart=restart)
     answers, reports = translate(options)
     assert answers == ANSWERS
     assert len(reports) == 1
-    assert expected in reports[0]
+    assert expected.format(timeout=timeout) in reports[0]
     assert reports[0].endswith("attempt 2 of 3")
     assert "its last words: '" in reports[0]
 
@@ -77,7 +82,7 @@ def test_the_last_words_are_told(tmp_path: Path) -> None:
 
 def test_the_line_that_hangs_is_named(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="the first line without an answer: 'bad'"):
-        translate(program(tmp_path, "hang", timeout=0.5))
+        translate(program(tmp_path, "hang", timeout=patience()))
 
 
 def test_a_program_that_does_not_start_is_not_asked_for_the_line(tmp_path: Path) -> None:

@@ -397,8 +397,8 @@ def test_the_pictures_in_the_docs_are_what_the_tool_draws(name: str) -> None:
         (["2x1", "--text", "a \udcff"], 2, "--text has a character that cannot be printed"),
         (["2x1", "6"], 2, "Got unexpected extra argument"),
         (["2x1", "--length", "65", "--svg", "x.svg"], 2, "a picture of 65 tokens is too wide"),
-        (["2x1", "--svg", "no/such/directory/x.svg"], 1, "no/such/directory/x.svg: cannot be"),
-        (["2x1", "--svg", "."], 1, ".: cannot be written (Is a directory)"),
+        (["2x1", "--svg", "no/such/directory/x.svg"], 1, "--svg no/such/directory/x.svg: no/such/"),
+        (["2x1", "--svg", "."], 1, "--svg .: is a directory, expected a file to write"),
     ],
 )
 def test_what_is_refused(

@@ -351,6 +351,19 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "50/200" in terminal.getvalue()
 
 
+def test_a_burst_is_no_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rate is that of the whole time, not of the last moments."""
+    now = 0.0
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr("rich.console.monotonic", lambda: now)
+    with progress("encode", "pairs", total=2000) as advance:
+        for later in (100.0, 100.1, 100.2):
+            now = later
+            advance(500)
+    assert re.search(r"\b15 a second", terminal.getvalue())
+
+
 def test_progress_is_a_line_elsewhere(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

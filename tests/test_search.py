@@ -524,6 +524,7 @@ def test_score(options: SearchOptions, logprob: float, length: int, score: float
         ({"min_length": 9, "max_length": 8}, "min_length 9 is greater than max_length 8"),
         ({"length_penalty": -0.1}, "length_penalty must be 0 or more, not -0.1"),
         ({"length_penalty": float("nan")}, "length_penalty must be 0 or more, not nan"),
+        ({"length_penalty": 1e308}, "length_penalty 1e+308: at most 50"),
         ({"length_penalty": "0.6"}, "length_penalty must be 0 or more, not '0.6'"),
         ({"normalisation": "gogle"}, "unknown normalisation 'gogle'; did you mean google?"),
     ],

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,8 @@ from serve_fixtures import Running, running
 
 HUNGRY, HUNGER = "I am hungry.", "Ich habe Hunger."
 PAIR = {"source": "en", "target": "de"}
+#: Seconds that anything may take on a machine that is busy.
+PATIENCE = 120
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ class Gate:
 
         def held(kind: TranslateBatch, items: Any) -> Any:
             self.entered.set()
-            assert self.open.wait(20)
+            assert self.open.wait(PATIENCE)
             self.lines.extend(items)
             return run(kind, items)
 
@@ -62,7 +63,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 
 
 def wait_until(condition: Any) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, "it never happened"
         time.sleep(0.005)
@@ -79,11 +80,13 @@ def test_a_client_of_libretranslate(live: Running) -> None:
 
 def test_many_clients_get_their_own_answers(live: Running) -> None:
     texts = [f"Tom has {number} dogs." for number in range(3, 43)]
-    with httpx.Client(base_url=live.url) as client:
+    with httpx.Client(base_url=live.url, timeout=PATIENCE) as client:
         expected = client.post("/translate", json={"q": texts, **PAIR}).json()["translatedText"]
 
     def ask(text: str) -> str:
-        answer = httpx.post(f"{live.url}/translate", json={"q": text, **PAIR}).json()
+        answer = httpx.post(
+            f"{live.url}/translate", json={"q": text, **PAIR}, timeout=PATIENCE
+        ).json()
         return str(answer["translatedText"])
 
     with ThreadPoolExecutor(20) as pool:
@@ -95,10 +98,10 @@ def test_a_client_that_leaves_frees_its_work(gate: Gate) -> None:
         blocker = threading.Thread(
             target=httpx.post,
             args=(f"{server.url}/translate",),
-            kwargs={"json": {"q": HUNGRY, **PAIR}, "timeout": 20},
+            kwargs={"json": {"q": HUNGRY, **PAIR}, "timeout": PATIENCE},
         )
         blocker.start()
-        assert gate.entered.wait(10)
+        assert gate.entered.wait(PATIENCE)
         body = json.dumps({"q": ["Never mind.", "Forget it."], **PAIR}).encode()
         with socket.create_connection(("127.0.0.1", server.port)) as leaving:
             leaving.sendall(
@@ -112,7 +115,10 @@ def test_a_client_that_leaves_frees_its_work(gate: Gate) -> None:
         blocker.join()
         wait_until(lambda: server.service.room.requests == 0)
         assert gate.lines == [HUNGRY]
-        assert "bothends_abandoned_total 1.0" in httpx.get(f"{server.url}/metrics").text
+        assert (
+            "bothends_abandoned_total 1.0"
+            in httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text
+        )
 
 
 def test_overload_is_refused_at_once_and_nothing_accepted_is_lost(gate: Gate) -> None:
@@ -121,17 +127,17 @@ def test_overload_is_refused_at_once_and_nothing_accepted_is_lost(gate: Gate) ->
 
         def ask(number: int) -> httpx.Response:
             body = {"q": f"Tom has {number} dogs.", **PAIR}
-            return httpx.post(f"{server.url}/translate", json=body, timeout=20)
+            return httpx.post(f"{server.url}/translate", json=body, timeout=PATIENCE)
 
         with ThreadPoolExecutor(20) as pool:
             accepted = [pool.submit(ask, number) for number in range(4)]
             wait_until(lambda: server.service.room.requests == 4)
-            refused = list(pool.map(ask, range(4, 12)))
+            refused = list(pool.map(ask, range(4, 12)))  # while nothing else is answered
+            assert not any(future.done() for future in accepted)
             gate.open.set()
         for answer in refused:
             assert answer.status_code == 503
             assert int(answer.headers["retry-after"]) >= 1
-            assert answer.elapsed.total_seconds() < 2  # a busy machine; the load test measures
         for number, future in enumerate(accepted):
             assert future.result().status_code == 200
             assert str(number) in future.result().json()["translatedText"]
@@ -139,7 +145,7 @@ def test_overload_is_refused_at_once_and_nothing_accepted_is_lost(gate: Gate) ->
 
 def test_time_is_limited(gate: Gate) -> None:
     with running(ServeOptions(limits=Limits(seconds=0.3))) as server:
-        answer = httpx.post(f"{server.url}/translate", json={"q": HUNGRY, **PAIR})
+        answer = httpx.post(f"{server.url}/translate", json={"q": HUNGRY, **PAIR}, timeout=PATIENCE)
         assert answer.status_code == 504
         assert "0.3 seconds" in answer.json()["error"]
         wait_until(lambda: server.service.room.requests == 0)  # it leaves after its answer
@@ -148,7 +154,7 @@ def test_time_is_limited(gate: Gate) -> None:
 
 def talk(server: Running, *parts: bytes, pause: float = 0.0) -> bytes:
     """Send some bytes and read until the server closes the connection."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
         for part in parts:
             connection.sendall(part)
             time.sleep(pause)
@@ -164,16 +170,16 @@ def test_connections_that_say_nothing_are_closed() -> None:
         assert talk(server) == b""
         assert talk(server, b"POST /trans") == b""
         assert talk(server, head) == b""
-        assert b" 408 " in talk(server, head + b"content-length: 100\r\n\r\n{")
         # one that sends its headers byte by byte has no more time than others
-        begin = time.monotonic()
-        with suppress(ConnectionError):  # it may be closed between two bytes
+        with pytest.raises(ConnectionError):
             talk(server, *(bytes([byte]) for byte in head), pause=0.05)
-        assert time.monotonic() - begin < len(head) * 0.05
+    # what is sent at once has to arrive in time, on a busy machine too
+    with running(ServeOptions(limits=Limits(receive_seconds=1.2))) as server:
+        assert b" 408 " in talk(server, head + b"content-length: 100\r\n\r\n{")
         # nor has a second request of a connection
         health = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
         assert talk(server, health, b"GET /he").count(b"200 OK") == 1
-        assert httpx.get(f"{server.url}/health").status_code == 200
+        assert httpx.get(f"{server.url}/health", timeout=PATIENCE).status_code == 200
 
 
 def test_noise_is_no_request(live: Running) -> None:
@@ -182,7 +188,7 @@ def test_noise_is_no_request(live: Running) -> None:
         b"x-%d: %s\r\n" % (n, b"y" * 900) for n in range(99)
     )
     assert talk(live, big + b"connection: close\r\n\r\n")[:9] == b"HTTP/1.1 "
-    assert httpx.get(f"{live.url}/health").status_code == 200
+    assert httpx.get(f"{live.url}/health", timeout=PATIENCE).status_code == 200
 
 
 def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
@@ -206,11 +212,13 @@ def test_the_command_serves_and_drains_when_it_is_told_to_stop() -> None:
         texts = [f"Tom has {number} dogs." for number in range(300)]
         with ThreadPoolExecutor(1) as pool:
             body = {"q": texts, **PAIR}
-            answer = pool.submit(httpx.post, f"{url}translate", json=body, timeout=60)
-            wait_until(lambda: "waiting_requests 1.0" in httpx.get(f"{url}metrics").text)
+            answer = pool.submit(httpx.post, f"{url}translate", json=body, timeout=PATIENCE)
+            wait_until(
+                lambda: "waiting_requests 1.0" in httpx.get(f"{url}metrics", timeout=PATIENCE).text
+            )
             process.send_signal(signal.SIGTERM)
             assert len(answer.result().json()["translatedText"]) == 300
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
         assert process.stderr is not None
         lines = process.stderr.read().splitlines()
         assert all(json.loads(line)["event"] for line in lines)
@@ -227,6 +235,7 @@ def test_the_command_says_what_is_wrong(
     assert error_line(taken, capsys)[1].endswith("choose another with --port")
     assert "no such model" in error_line(["serve", "--model", "nowhere"], capsys)[1]
     assert error_line(["serve", "--new-key", "ann"], capsys)[0] == 2
-    assert error_line(["serve", "--timeout", "0"], capsys)[0] == 2
+    for seconds in ("0", "nan", "inf"):
+        assert error_line(["serve", "--timeout", seconds], capsys)[0] == 2
     assert error_line(["serve", "--log-level", "loud"], capsys)[0] == 2
     assert "cannot be read" in error_line(["serve", "--api-keys", str(tmp_path / "x")], capsys)[1]

@@ -52,7 +52,7 @@ def test_what_is_written_is_read(
 ) -> None:
     """Empty sequences and batches, ids beyond 65,535, pairs before and after a shard's end."""
     vocabulary_size, batches = corpus
-    directory = tmp_path_factory.getbasetemp()
+    directory = tmp_path_factory.mktemp("corpus")
     kind = token_type(vocabulary_size)
     writer = PairWriter(directory, "train", kind, shard_tokens)
     for batch in batches:

@@ -17,7 +17,7 @@ from bothends.cli import run
 from bothends.jobs.filter_process import ProgramOptions
 from command_line import error_line
 from corpus_data import write_lines
-from line_programs import program
+from line_programs import patience, program
 
 LINES = [*(f"line {number}" for number in range(40)), "bad", "", "line 3", "bad", "  ", "end"]
 
@@ -84,7 +84,8 @@ def test_failures_leave_no_trace(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("bothends.jobs.filter_process.GRACE", 0.5)
-    options = program(text.parent, how, once=True, timeout=1.5, restart=restart)
+    timeout = patience() if how == "hang" else 600
+    options = program(text.parent, how, once=True, timeout=timeout, restart=restart)
     expected = without_failures(text, options)
     assert "attempt" not in capsys.readouterr().err
     assert run(arguments(text, options, "output")) == 0
@@ -195,6 +196,8 @@ def test_filters_work_on_what_is_known(text: Path, capsys: pytest.CaptureFixture
         (["--teacher=somebody"], "somebody: no such model directory"),
         (["--min-score=-1"], "--min-score needs log probabilities"),
         (["--command-timeout=0"], "the timeout must be positive"),
+        (["--command-timeout=nan"], "the timeout must be positive"),
+        (["--command-timeout=1e300"], "the timeout must be positive"),
         (["--teacher-command=/no/program"], "/no/program: cannot be run"),
         (["--teacher-command="], "the command is empty"),
     ],

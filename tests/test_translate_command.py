@@ -283,6 +283,20 @@ class TestCutTranslations:
             "--max-length\n",
         )
 
+    def test_in_a_document_by_the_sentence(self, translate: Command, tmp_path: Path) -> None:
+        path = tmp_path / "text"
+        path.write_bytes(b"Da du ga, la lo.\n")
+        outcome = translate("--format=text", "--max-length=1", path)
+        assert outcome.status == 0
+        assert outcome.errors.splitlines() == [
+            f"bothends: warning: {path}: 'Da du ga, la lo.': its translation reached the maximum "
+            "length and was cut there",
+            "bothends: warning: translations of sentences that were cut at the maximum length: 1",
+        ]
+        strict = translate("--format=text", "--max-length=1", "--strict", path)
+        assert (strict.status, strict.output) == (1, "")
+        assert strict.errors.endswith("and was cut there; see --max-length\n")
+
     def test_a_thousand_warnings_are_a_few(self, translate: Command) -> None:
         text = "\n".join(f"da du ga {line}" for line in sentences(60, seed=3)).encode()
         errors = translate("--max-length=1", text=text).errors.splitlines()
@@ -342,6 +356,23 @@ class TestOutputFiles:
             assert outcome.status == 1
             assert "would replace what is read from it" in outcome.errors
         assert path.read_bytes() == b"ba bo\n"
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no such device")
+    def test_a_device_that_is_full(self, translate: Command) -> None:
+        outcome = translate("--output", "/dev/full", text=b"ba\n")
+        assert outcome == Outcome(1, "", "bothends: error: /dev/full: No space left on device\n")
+
+    def test_a_link_stays_one_and_may_lead_nowhere(
+        self, translate: Command, tmp_path: Path
+    ) -> None:
+        (tmp_path / "link").symlink_to("file")
+        (tmp_path / "loop").symlink_to("loop")
+        assert translate("--output", tmp_path / "link", text=b"ba\n").status == 0
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "file").read_text().count("\n") == 1
+        outcome = translate(tmp_path / "loop", "--output", tmp_path / "other")
+        assert outcome.status == 1
+        assert outcome.errors == f"bothends: error: {tmp_path / 'loop'}: no such file\n"
 
     def test_whole_or_not_at_all(self, translate: Command, tmp_path: Path) -> None:
         path, output = tmp_path / "text", tmp_path / "output"

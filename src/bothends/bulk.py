@@ -25,6 +25,7 @@ from bothends.distillation.shard_directory import Account, ShardDirectory
 from bothends.distillation.shard_run import OnCrash, ShardRun, Share
 from bothends.distillation.teachers import Teacher
 from bothends.errors import BothendsError, UsageError
+from bothends.files import real_path
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import ATTEMPTS, Pool, ProcessPool
 from bothends.records import Strict, parse_versioned
@@ -33,6 +34,7 @@ from bothends.storage import (
     Place,
     Remote,
     names_in,
+    read_record,
     relative_name,
     remove_tree,
     several_outputs,
@@ -181,7 +183,7 @@ def _read_manifest(directory: Place, job: Job) -> BulkManifest | None:
         return None
     try:
         manifest = BulkManifest.model_validate(
-            parse_versioned(path.read_bytes(), path, FORMAT_VERSION)
+            parse_versioned(read_record(path), path, FORMAT_VERSION)
         )
     except ValueError:  # pydantic's errors are such, too
         raise BothendsError(
@@ -243,7 +245,7 @@ def _merge(
 
 
 def _resolved(place: Place) -> str:
-    return str(place if isinstance(place, Remote) else place.resolve())
+    return str(place if isinstance(place, Remote) else real_path(place))
 
 
 def _say(text: str) -> None:

@@ -6,10 +6,11 @@ Apart from the commands, so that what needs none of them can end in the same way
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields
 
@@ -20,14 +21,18 @@ from bothends.translation import TranslationOptions
 _OPTIONS = {field.name for field in fields(TranslationOptions)} | {"threads", "device"}
 
 
-def run_command(call: Callable[[], object]) -> int:
-    """Call a command, which may return a status, and return its exit status."""
+def run_command(call: Callable[[], object], arguments: Sequence[str] = ()) -> int:
+    """Call a command, which may return a status, and return its exit status.
+
+    Messages name the options as they were given in `arguments`.
+    """
     _open_closed_outputs()
+    _print_any_character()
     try:
         status = call()
         sys.stdout.flush()
     except BothendsError as error:
-        return complain(spell_options(str(error)), error.exit_status)
+        return complain(spell_options(str(error), arguments), error.exit_status)
     except MemoryError as error:
         return complain(f"not enough memory: {error}" if str(error) else "not enough memory", 1)
     except BrokenPipeError:
@@ -63,17 +68,31 @@ def _open_closed_outputs() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
+def _print_any_character() -> None:
+    """Escape what the terminal's encoding lacks, or a file name has that is no text at all."""
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(errors="backslashreplace")
+
+
 def _discard_output() -> None:
     """Python complains once more when it closes a stdout that failed: let it close another."""
     with suppress(OSError):  # one that is no file needs none
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def spell_options(message: str) -> str:
-    """A message in the words of the command line: `--n-best` for `n_best`."""
-    names = "|".join(sorted(_OPTIONS, key=len, reverse=True))
+def spell_options(message: str, arguments: Sequence[str] = ()) -> str:
+    """A message in the words of the command line: `--n-best` for `n_best`.
+
+    Besides the options of a search, those are meant that were given in `arguments`.
+    """
+    given = {each[2:].partition("=")[0].replace("-", "_") for each in arguments if each[:2] == "--"}
+    given = {name for name in given if name.isidentifier() and not os.path.exists(name)}
+    names = "|".join(sorted(_OPTIONS | given, key=len, reverse=True))
     # Errors about options begin with one; in others, such a word may be a key of a recipe.
-    if not re.match(rf"(?:{names}) (?:must|\d)", message):
+    if not re.match(
+        rf"(?:{names}) (?:must|\d)|(?:{'|'.join(given) or '(?!)'}): (?:expected|Input)", message
+    ):
         return message
     message = f"--{message}"
     return re.sub(

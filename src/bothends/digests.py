@@ -19,7 +19,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 from pydantic import Field, ValidationError
 
@@ -60,6 +60,24 @@ class FileRecord(Strict):
 def record_of(content: bytes) -> FileRecord:
     """The record of a file with this content."""
     return FileRecord(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+
+class RecordingWriter:
+    """Writes to a file, and takes size and digest of it on the way."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.size = 0
+        self._file = file
+        self._hash = hashlib.sha256()
+
+    def write(self, content: bytes) -> None:
+        self._file.write(content)
+        self._hash.update(content)
+        self.size += len(content)
+
+    def record(self) -> FileRecord:
+        """The record of what was written until now."""
+        return FileRecord(bytes=self.size, sha256=self._hash.hexdigest())
 
 
 class Digests(Strict):

@@ -7,6 +7,7 @@ complete, and the same command can be run again.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,39 +35,104 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def write_output(path: Path, content: bytes) -> None:
-    """Write a file that the user has named: a device is written to, and a link stays one."""
-    if path.exists() and not path.is_file():
-        try:
-            path.write_bytes(content)
-        except OSError as error:
-            raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
-    else:
-        write_atomically(path.resolve() if path.is_symlink() else path, content)
+    """Write a file that the user has named; see `output_file`."""
+    try:
+        with output_file(path) as file:
+            file.write(content)
+    except OSError as error:
+        raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that the user has named: a device is written to, and a link stays one.
+
+    Any other file appears when it is complete, as with `atomic_file`.
+    """
+    if not path.exists() or path.is_file():
+        with atomic_file(real_path(path) if path.is_symlink() else path) as file:
+            yield file
+        return
+    with errors_of(path):
+        device = path.open("wb")
+    try:
+        yield device
+    except BaseException:
+        device.raw.close()
+        raise
+    with errors_of(path):
+        device.close()
+
+
+def append_line(path: Path, line: str, mode: int = 0o666) -> None:
+    """Append a line to a file, made with `mode` if need be: the whole line, or nothing.
+
+    The file stays the same one, with its owner and permissions. Its last line is ended first, if it
+    was not.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, mode)
+        with open(descriptor, "r+b", buffering=0) as file:
+            with suppress(OSError):  # some network file systems have no locks
+                _lock(file, wait=True)
+            size = file.seek(0, os.SEEK_END)
+            if size:
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read() == b"\n" else f"\n{line}"
+            content = f"{line}\n".encode()
+            try:
+                if file.write(content) != len(content):  # the disk is full in the middle of it
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+            except BaseException:
+                file.truncate(size)
+                if not size:  # nobody wants an empty one, whoever made it
+                    path.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write, which gets the name `path` when the context is left without an error.
 
-    Its permissions are those of any new file. Errors of the disk come as OSError.
+    Its permissions are those of any new file. Errors of the disk come as OSError, of `path` and not
+    of the hidden name.
     """
     _remove_abandoned(path)
     # Never a name that somebody else could have foreseen, nor a file or link that is there already.
     partial = path.with_name(f"{_hidden(path)}.{secrets.token_hex(8)}.partial")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(partial, flags, 0o666)
+    with errors_of(path):
+        descriptor = os.open(partial, flags, 0o666)
     try:
         with open(descriptor, "wb") as file:
             with suppress(OSError):  # some network file systems have no locks
                 _lock(file)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        sync_directory(path.parent)
+            try:
+                yield file
+            except BaseException:
+                file.raw.close()  # or its buffer would be written, and fail in place of the error
+                raise
+            with errors_of(path):
+                file.flush()
+                os.fsync(file.fileno())
+        with errors_of(path):
+            os.replace(partial, path)
+            sync_directory(path.parent)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def errors_of(path: Path) -> Iterator[None]:
+    """Have errors name the file that the user knows."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 @contextmanager
@@ -76,7 +143,7 @@ def new_directory(path: Path, replace: bool = False) -> Iterator[Path]:
     directory may be there already; any other is an error, or, with `replace`, goes once the new one
     is complete. Missing parents are made.
     """
-    final = path.resolve()
+    final = real_path(path)
     partial = final.with_name(f"{_hidden(final)}.partial")
     replaced = final.with_name(f"{_hidden(final)}.replaced")
     try:
@@ -106,6 +173,11 @@ def new_directory(path: Path, replace: bool = False) -> Iterator[Path]:
         ):
             raise  # of a file elsewhere, such as an input: reported as it is
         raise BothendsError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def real_path(path: Path) -> Path:
+    """Where a path leads; `Path.resolve` has an error of its own for a link to itself."""
+    return Path(os.path.realpath(path))
 
 
 def is_new(path: Path) -> bool:
@@ -175,6 +247,9 @@ def _locked_directory(directory: Path, otherwise: str) -> Iterator[None]:
                 raise BothendsError(otherwise)
             if not _is_still(directory, handle):
                 continue
+            if os.fstat(handle).st_uid != os.geteuid():
+                # Whoever made it could still put links into it.
+                raise BothendsError(f"{directory}: belongs to another user; remove it")
             yield
             return
         finally:
@@ -224,14 +299,14 @@ def _sync_tree(directory: Path) -> None:
         sync_directory(Path(parent))
 
 
-def _lock(file: BinaryIO | int) -> bool:
-    """Lock a file as long as it is open; False if another process has it."""
+def _lock(file: BinaryIO | FileIO | int, wait: bool = False) -> bool:
+    """Lock a file as long as it is open; False if another process has it, unless we wait."""
     if sys.platform == "win32":  # which has no such locks
         return True
     import fcntl
 
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     return True

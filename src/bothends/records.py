@@ -38,7 +38,7 @@ def read_bounded(path: Path, most: int = LARGEST_JSON) -> bytes:
     return content
 
 
-def parse_json(text: bytes) -> Any:
+def parse_json(text: bytes, *, nul: bool = False) -> Any:
     """The value of a JSON text, or a ValueError."""
     try:
         value = json.loads(text)
@@ -46,8 +46,13 @@ def parse_json(text: bytes) -> Any:
         raise ValueError(f"brackets more than {DEEPEST} levels deep") from None
     except UnicodeDecodeError as error:  # which carries all of the text
         raise ValueError(f"byte {error.start} is not {error.encoding}") from None
-    check_value(value, most_values=len(text))
+    check_value(value, most_values=len(text), nul=nul)
     return value
+
+
+def read_foreign_json(path: Path) -> Any:
+    """The value of another library's JSON file, whose tokens may be any text; or a ValueError."""
+    return parse_json(read_bounded(path, LARGEST_JSON), nul=True)
 
 
 def parse_versioned(text: bytes, path: object, newest: int) -> dict[str, Any]:
@@ -72,13 +77,15 @@ def first_problem(error: ValidationError) -> str:
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "path_type":  # pydantic names a class of Python
+        message = "expected a path"
     if problem["type"] == "too_short":  # pydantic tells how it came to know
         least = problem["ctx"]["min_length"]
         message = f"expected at least {least} item{'' if least == 1 else 's'}"
     return f"{where}: {message}" if where else message
 
 
-def check_value(value: Any, most_values: int) -> None:
+def check_value(value: Any, most_values: int, nul: bool = False) -> None:
     """A ValueError for a value that whoever works with it, or prints it, might stumble over."""
     # Not recursive, so that nothing is too deep for it; what refers to itself has no end of levels.
     waiting, count = [(value, 0)], 0
@@ -98,7 +105,7 @@ def check_value(value: Any, most_values: int) -> None:
             if value.bit_length() > _LONGEST_NUMBER:
                 raise ValueError(f"a number of more than {_LONGEST_NUMBER} bits")
         elif isinstance(value, str):
-            if "\0" in value:
+            if "\0" in value and not nul:
                 raise ValueError("a text with a NUL in it")
             if not value.isascii():
                 try:

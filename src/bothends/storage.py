@@ -22,7 +22,8 @@ from typing import Any, BinaryIO, cast
 
 from bothends.digests import FileRecord
 from bothends.errors import BothendsError, UsageError
-from bothends.files import write_atomically
+from bothends.files import errors_of, sync_directory, write_atomically
+from bothends.records import LARGEST_JSON, read_bounded
 
 #: Stores in which an upload is an object only when it has ended, and may be given up before.
 _COMMIT_UPLOADS = ("s3", "s3a", "gs", "gcs")
@@ -195,6 +196,15 @@ def open_reading(place: Place) -> io.BufferedReader:
         return io.BufferedReader(_Readable(system.open(path, "rb"), place), _CHUNK)
 
 
+def read_record(place: Place) -> bytes:
+    """The bytes of a file such as a manifest; an error if it is far too large for one."""
+    if isinstance(place, Path):
+        return read_bounded(place)
+    if place.size() > LARGEST_JSON:
+        raise BothendsError(f"{place}: more than {LARGEST_JSON:,} bytes; expected a small file")
+    return place.read_bytes()
+
+
 def write_whole(place: Place, content: bytes) -> None:
     """Write a file that others see complete or not at all."""
     if isinstance(place, Remote):
@@ -219,11 +229,14 @@ class Output:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._hash, self._bytes = hashlib.sha256(), 0
-        # Not a random name: whoever goes on after a kill writes over what was left.
+        # Not a random name: whoever goes on after a kill removes what was left.
         self._partial = place.with_name(f".{place.name}.partial")
         self._file: Any
         if isinstance(place, Path):
-            self._file = open(str(self._partial), "wb")  # noqa: SIM115
+            with self._telling():
+                # Never a file or link that somebody else has put there.
+                self._partial.unlink(missing_ok=True)
+                self._file = open(str(self._partial), "xb")  # noqa: SIM115
             return
         with place._file_system(_WRITTEN) as (system, path):
             if place._commits:
@@ -250,7 +263,9 @@ class Output:
     def commit(self) -> None:
         """Give the file its name, after `close`."""
         if isinstance(self._place, Path):
-            os.replace(str(self._partial), self._place)
+            with self._telling():
+                os.replace(str(self._partial), self._place)
+                sync_directory(self._place.parent)
             return
         with self._place._file_system(_WRITTEN) as (system, path):
             if self._place._commits:
@@ -260,19 +275,22 @@ class Output:
 
     def discard(self) -> None:
         """Give up: nothing is left of it."""
-        with suppress(Exception):
-            if isinstance(self._place, Remote) and self._place._commits:
+        if isinstance(self._place, Remote) and self._place._commits:
+            with suppress(Exception):
                 self._file.discard()
                 self._file.closed = True
-                return
+            return
+        with suppress(Exception):  # a disk that is full takes nothing of its buffer
             self._file.close()
+        with suppress(Exception):
             self._partial.unlink(missing_ok=True)
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
-        """Errors of a store as one line. Those of a disk are OSErrors, which name it already."""
+        """Errors of a store as one line. Those of a disk stay OSErrors, of the file's own name."""
         if isinstance(self._place, Path):
-            yield
+            with errors_of(self._place):
+                yield
             return
         try:
             yield
@@ -288,7 +306,7 @@ def several_outputs() -> Iterator[list[Output]]:
         yield outputs
         for output in outputs:
             output.commit()
-    except Exception:
+    except BaseException:
         for output in outputs:
             output.discard()
         raise

@@ -67,14 +67,16 @@ def print_tables(found: Sequence[Table], notes: Sequence[str]) -> None:
         return
     from rich.console import Console
     from rich.table import Table as RichTable
+    from rich.text import Text
 
     console = Console()
     for table in found:
-        drawn = RichTable(title=table.title, title_justify="left", title_style="bold")
+        # As `Text`: names of files may hold what rich takes for its markup.
+        drawn = RichTable(title=Text(table.title), title_justify="left", title_style="bold")
         for number, heading in enumerate(table.headings):
-            drawn.add_column(heading, justify="right" if number else "left")
+            drawn.add_column(Text(heading), justify="right" if number else "left")
         for cells in table.lines:
-            drawn.add_row(*cells)
+            drawn.add_row(*map(Text, cells))
         console.print(drawn)
     for line in notes:
         console.print(line, style="dim", highlight=False, markup=False)

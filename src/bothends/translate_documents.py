@@ -1,7 +1,8 @@
 """Documents in, documents out, and lines with a glossary: `bothends translate` on what people have.
 
-Warnings report what a reader of the output could not see: translations that hit their length limit
-or are suspiciously short, and terms of a glossary that a translation does not use.
+Warnings report what a reader of the output could not see: sentences that were cut, translations
+that hit their length limit or are suspiciously short, and terms of a glossary that a translation
+does not use. What is cut is named by its text: a sentence of a document has no line of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bothends.documents import (
 from bothends.errors import BothendsError, warn
 from bothends.streaming import split_into_windows
 from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
-from bothends.translate_files import Output
+from bothends.translate_files import MOST_WARNINGS, Output
 from bothends.translation import TranslationOptions
 from bothends.translator import Translator
 
@@ -58,20 +59,35 @@ class DocumentTranslator:
         )
         self._counts: Counter[str] = Counter()
         self._missed: Counter[str] = Counter()
+        self._file = ""
 
-    def translate(self, text: str, format: DocumentFormat) -> str:
+    def translate(self, text: str, format: DocumentFormat, file: str = "") -> str:
+        """Translate a document; messages name its `file`."""
+        self._file = file
         result = translate_document(text, format, self._sentences, self._document)
         self._count(result.report)
         return result.text
 
     def _sentences(self, sentences: Sequence[str]) -> list[str]:
         found = list(self._translator.stream(sentences, self._options, advance=self._advance))
-        unfinished = sum(not each.finished for each in found)
-        if unfinished and self._strict:
-            raise BothendsError("the translation of a sentence would be cut; see --max-length")
-        self._counts["unfinished"] += unfinished
-        self._counts["short"] += sum(each.short for each in found)
+        for sentence, each in zip(sentences, found, strict=True):
+            if each.truncated:
+                what = f"longer than {self._options.max_source_length} tokens, the rest is cut"
+                self._tell("over-long", sentence, what, "--max-source-length")
+            if not each.finished:
+                what = "its translation reached the maximum length and was cut there"
+                self._tell("unfinished", sentence, what, "--max-length")
+            self._counts["short"] += each.short
         return [each.text for each in found]
+
+    def _tell(self, kind: str, sentence: str, what: str, option: str) -> None:
+        file = f"{self._file}: " if self._file else ""
+        where = f"{file}{sentence[:40]!r}{'...' * (len(sentence) > 40)}"
+        if self._strict:
+            raise BothendsError(f"{where}: {what}; see {option}")
+        self._counts[kind] += 1
+        if self._counts[kind] <= MOST_WARNINGS:
+            warn(f"{where}: {what}")
 
     def _count(self, report: DocumentReport) -> None:
         self._counts["hits"] += report.glossary_hits
@@ -80,10 +96,13 @@ class DocumentTranslator:
 
     def summarise(self) -> None:
         """Warn of what there is to warn of."""
-        if count := self._counts["unfinished"]:
-            warn(f"{count:,} translations of sentences were cut at the maximum length")
-        if count := self._counts["short"]:
-            warn(f"{count:,} translations of sentences are much shorter than their sources")
+        for kind, what in (
+            ("over-long", "over-long sentences that were cut"),
+            ("unfinished", "translations of sentences that were cut at the maximum length"),
+            ("short", "translations that are much shorter than their sentences"),
+        ):
+            if count := self._counts[kind]:
+                warn(f"{what}: {count:,}")
         if count := self._counts["misses"]:
             terms = [f"{term} ({times})" for term, times in self._missed.most_common(MOST_TERMS)]
             more = ", ..." if len(self._missed) > MOST_TERMS else ""
@@ -102,7 +121,8 @@ def translate_documents(
 ) -> None:
     """Translate documents, each whole; stdin if there is no path."""
     for number, path in enumerate(paths or [STANDARD_INPUT]):
-        output.write(number, documents.translate(read_text(path, invalid), format))
+        file = "<stdin>" if path == STANDARD_INPUT else str(path)
+        output.write(number, documents.translate(read_text(path, invalid), format, file))
     documents.summarise()
 
 

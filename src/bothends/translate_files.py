@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from bothends.errors import BothendsError, UsageError, warn
-from bothends.files import atomic_file
+from bothends.files import output_file
 from bothends.storage import Place
 from bothends.text.lines import LineReader
 from bothends.text.sentences import holds_several
@@ -97,7 +97,11 @@ class OutputFiles:
         number = min(file, len(self._paths) - 1)
         self._go_to(number)
         assert self._file is not None
-        self._file.write(text.encode("utf-8", "replace"))
+        try:
+            self._file.write(text.encode("utf-8", "replace"))
+        except OSError as error:
+            path = self._paths[number]
+            raise BothendsError(f"{path}: cannot be written ({error.strerror})") from None
 
     def finish(self) -> None:
         """Give the last files their names, those without a line too."""
@@ -113,10 +117,7 @@ class OutputFiles:
             path = self._paths[self._number]
             # Closed by whoever goes on; an error before that closes it as a failure.
             self._open = self._stack.enter_context(ExitStack())
-            if path.exists() and not path.is_file():  # a device, which is not replaced
-                self._file = self._open.enter_context(path.open("wb"))
-            else:
-                self._file = self._open.enter_context(atomic_file(path))
+            self._file = self._open.enter_context(output_file(path))
 
 
 def choose_outputs(inputs: Sequence[Path], outputs: Sequence[Path]) -> list[Path]:
@@ -127,7 +128,8 @@ def choose_outputs(inputs: Sequence[Path], outputs: Sequence[Path]) -> list[Path
             raise UsageError(f"--output {directory}: is a directory, but no input has a name")
         if not directory.is_dir():
             raise BothendsError(f"--output {directory}: no such directory")
-        return [directory / path.name for path in inputs]
+        # Compressed text is read, but never written.
+        return [directory / path.name.removesuffix(".gz") for path in inputs]
     if len(outputs) not in (1, len(inputs)):
         raise UsageError(
             f"--output is given {len(outputs)} times for {len(inputs)} files: give it once, or "

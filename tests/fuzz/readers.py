@@ -10,26 +10,52 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import yaml
 
+from bothends.bulk import BulkTranslation, translate_in_bulk
 from bothends.chain.recipe import load_chain
+from bothends.convert.export import export_foreign
+from bothends.convert.options import ConvertOptions
+from bothends.convert.source import convert_model
 from bothends.data.shards import MANIFEST, PreparedCorpus
 from bothends.digests import DIGESTS, check_file, read_digests
 from bothends.distillation.corpus_directory import DistilledCorpus
 from bothends.distillation.distill import Distillation, distill
 from bothends.distillation.shard_file import read_shard
 from bothends.distillation.teachers import ModelTeacher
+from bothends.documents import DocumentFormat, DocumentOptions, Glossary, translate_document
 from bothends.engines.onnx.engine import OnnxEngine
 from bothends.engines.protocol import pad_sources
-from bothends.model.directory import CONFIG, DECODER, ENCODER, WEIGHTS, read_description
-from bothends.model.weights import read_weights
-from bothends.text.lines import LineReader
+from bothends.errors import UsageError
+from bothends.evaluation.bench.synthetic import random_weights
+from bothends.jobs.pool import InThisProcess
+from bothends.jobs.stages import Stage, StageGraph
+from bothends.model.config import preset
+from bothends.model.directory import (
+    CONFIG,
+    DECODER,
+    ENCODER,
+    WEIGHTS,
+    Description,
+    read_description,
+    write_description,
+)
+from bothends.model.weights import read_weights, write_weights
+from bothends.order import GenerationOrder
+from bothends.serve.keys import ApiKeys, add_key
+from bothends.serve.requests import parse_form, parse_json
+from bothends.serve.schemas import LibreTranslateRequest
+from bothends.text.foreign import load_tokenizer
+from bothends.text.lines import LineReader, read_text
 from bothends.text.pairs import read_lines
 from bothends.text.vocabulary import VOCABULARY, Vocabulary
 from bothends.training.recipe_file import load_recipe
@@ -126,6 +152,171 @@ def _read_pairs(directory: Path) -> None:
     corpus.valid_text()
 
 
+def _make_left_to_right(directory: Path) -> None:
+    """A model of ours that others can have, and which needs no training."""
+    directory.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(tiny_model() / VOCABULARY, directory / VOCABULARY)
+    size = Vocabulary.load(directory / VOCABULARY).size
+    config = preset("tiny", vocabulary_size=size, encoder_layers=1, decoder_layers=1)
+    write_weights(directory, random_weights(config, GenerationOrder(), 0))
+    write_description(directory, Description(model=config))
+
+
+def _make_foreign(kind: Literal["marian", "ctranslate2"]) -> Callable[[Path], None]:
+    def make(directory: Path) -> None:
+        own = directory.with_name("own")
+        _make_left_to_right(own)
+        export_foreign(own, kind, directory)
+
+    return make
+
+
+_PLAIN = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+_TOKENIZER = {
+    "version": "1.0",
+    "added_tokens": [{"id": 3, "content": "<unk>", "special": True, **_PLAIN}],
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
+    "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
+    "model": {
+        "type": "BPE",
+        "unk_token": "<unk>",
+        "vocab": {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "b": 4, "a": 5, "ba": 6},
+        "merges": ["b a"],
+    },
+}
+
+
+def _read_tokenizer(directory: Path) -> None:
+    path = directory / "tokenizer.json"
+    tokenizer = load_tokenizer(path.read_bytes(), path)
+    tokenizer.get_added_tokens_decoder()
+    tokenizer.token_to_id("<unk>")
+
+
+def _make_argos(path: Path) -> None:
+    model = path / "model"
+    model.mkdir()
+    _make_foreign("ctranslate2")(model)
+    with zipfile.ZipFile(path / "x.argosmodel", "w") as archive:
+        archive.writestr("x/metadata.json", '{"from_code": "en", "to_code": "de"}')
+        archive.write(tiny_model() / VOCABULARY, "x/sentencepiece.model")
+        for each in sorted(model.iterdir()):
+            archive.write(each, f"x/model/{each.name}")
+
+
+def _convert(name: str = "") -> Callable[[Path], None]:
+    """Read a foreign model, and cut and join text with it."""
+
+    def read(directory: Path) -> None:
+        model = convert_model(directory / name, ConvertOptions())
+        vocabulary = model.vocabularies.source
+        vocabulary.decode(vocabulary.encode(["ba bo da", "", "\u00c4 \u2581 x"]))
+
+    return read
+
+
+def _make_document(name: str, text: str) -> Callable[[Path], None]:
+    def make(directory: Path) -> None:
+        (directory / name).write_bytes(text.encode())
+
+    return make
+
+
+_MARKDOWN = """# Title of *it*
+
+- first [link](http://example.org "t") and `code`
+- second <b>bold</b> &amp; more
+
+| a | b |
+|---|---|
+| x | y |
+
+```sh
+ls
+```
+> quoted ![picture](a.png)
+"""
+_HTML = """<!doctype html><html lang="en"><head><title>A title</title><script>if (a < b) {}</script>
+</head><body><p class="x">Some <b>bold <i>and</i></b> text &amp; more.<br>New line</p>
+<pre>as is</pre><!-- comment --><table><tr><td title="tip">x</td></tr></table>
+<textarea>y</textarea></body></html>"""
+_SUBTITLES = """1
+00:00:01,000 --> 00:00:02,500
+<i>First</i> line,
+second line.
+
+2
+00:00:03,000 --> 00:00:04,000 X1:1 X2:2
+- Who?
+- Nobody.
+"""
+
+
+def _translate(name: str, kind: DocumentFormat) -> Callable[[Path], None]:
+    def read(directory: Path) -> None:
+        translate_document(
+            read_text(directory / name), kind, lambda lines: [line.upper() for line in lines]
+        )
+
+    return read
+
+
+def _read_glossary(directory: Path) -> None:
+    options = DocumentOptions(glossary=Glossary.load(directory / "terms"))
+    translate_document("The old house, a tree.", "text", list, options)
+
+
+def _make_keys(directory: Path) -> None:
+    add_key(directory / "keys", "ann")
+    add_key(directory / "keys", "bob")
+
+
+def _make_bulk(directory: Path) -> None:
+    translate_in_bulk(_bulk(directory))
+
+
+def _bulk(directory: Path) -> BulkTranslation:
+    text = directory.with_name("text")
+    text.write_text("".join(f"{line}\n" for line in sentences(5)))
+    other = directory.with_name("other")
+    other.write_text("ba\n")
+    teacher = ModelTeacher(tiny_model())
+    return BulkTranslation(teacher, (text, other), directory, InThisProcess())
+
+
+def _read_bulk(directory: Path) -> None:
+    """Whatever it says, it is refused or left alone: the job is done already."""
+    if (directory / MANIFEST).is_file():
+        translate_in_bulk(_bulk(directory))
+
+
+def _stage(directory: Path) -> tuple[StageGraph, Stage]:
+    stage = Stage("stage", directory / "output", None, {"beam": 1})
+    return StageGraph([stage], directory), stage
+
+
+def _make_stage(directory: Path) -> None:
+    graph, stage = _stage(directory)
+    with graph.making(stage) as path:
+        path.write_text("x")
+
+
+def _read_stage(directory: Path) -> None:
+    graph, stage = _stage(directory)
+    graph.state(stage)
+
+
+_REQUEST = {"q": ["Hello.", "World"], "source": "en", "target": "de", "format": "text"}
+
+
+def _read_request(directory: Path) -> None:
+    """The body of a request to the server, as JSON and as a form."""
+    body = (directory / "body").read_bytes()
+    for parse in (parse_json, parse_form):
+        with suppress(UsageError):
+            parse(body, LibreTranslateRequest)
+
+
 def _check_digests(directory: Path) -> None:
     if read_digests(directory) is not None:
         check_file(directory / VOCABULARY)
@@ -153,5 +344,36 @@ READERS: dict[str, Reader] = {
     "chain": Reader(_make_chain, "chain.yaml", lambda d: load_chain(d / "chain.yaml")),
     "lines": Reader(_make_text, "text", lambda d: list(LineReader([d / "text"]))),
     "lines of a corpus": Reader(_make_text, "text", lambda d: list(read_lines(d / "text"))),
+    "Marian configuration": Reader(_make_foreign("marian"), "config.json", _convert()),
+    "Marian vocabulary": Reader(_make_foreign("marian"), "vocab.json", _convert()),
+    "Marian tokenizer": Reader(_make_foreign("marian"), "tokenizer_config.json", _convert()),
+    "Marian pieces": Reader(_make_foreign("marian"), "source.spm", _convert()),
+    "Marian weights": Reader(_make_foreign("marian"), "model.safetensors", _convert()),
+    "tokenizer": Reader(
+        _make_document("tokenizer.json", json.dumps(_TOKENIZER)), "tokenizer.json", _read_tokenizer
+    ),
+    "CTranslate2 model": Reader(_make_foreign("ctranslate2"), "model.bin", _convert()),
+    "CTranslate2 configuration": Reader(_make_foreign("ctranslate2"), "config.json", _convert()),
+    "CTranslate2 vocabulary": Reader(
+        _make_foreign("ctranslate2"), "shared_vocabulary.json", _convert()
+    ),
+    "Argos package": Reader(_make_argos, "x.argosmodel", _convert("x.argosmodel")),
+    "Markdown": Reader(
+        _make_document("page.md", _MARKDOWN), "page.md", _translate("page.md", "markdown")
+    ),
+    "HTML": Reader(
+        _make_document("page.html", _HTML), "page.html", _translate("page.html", "html")
+    ),
+    "subtitles": Reader(_make_document("a.srt", _SUBTITLES), "a.srt", _translate("a.srt", "srt")),
+    "text": Reader(_make_document("a.txt", _MARKDOWN), "a.txt", _translate("a.txt", "text")),
+    "glossary": Reader(
+        _make_document("terms", "# terms\nhouse\tHaus\nold house\tAltbau\n"),
+        "terms",
+        _read_glossary,
+    ),
+    "API keys": Reader(_make_keys, "keys", lambda d: ApiKeys.load(d / "keys").owner("x")),
+    "job manifest": Reader(_make_bulk, MANIFEST, _read_bulk),
+    "request": Reader(_make_document("body", json.dumps(_REQUEST)), "body", _read_request),
+    "record of a stage": Reader(_make_stage, "stage.json", _read_stage),
     "compressed lines": Reader(_make_gzip, "text.gz", lambda d: list(LineReader([d / "text.gz"]))),
 }

@@ -99,7 +99,7 @@ def _options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; `arguments` default to the process's own."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    return run_command(lambda: _call(arguments))
+    return run_command(lambda: _call(arguments), arguments)
 
 
 def _call(arguments: Sequence[str]) -> object:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from bothends.engines.registry import EngineName, Precision
 
 
+#: Threads of a system. An engine starts them all, however few processors there are.
+MOST_THREADS = 1024
+
+
 def bench(
     model: Annotated[
         list[Path] | None,
@@ -152,6 +156,8 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
         numbers = ()
     if not numbers or min(numbers) < 1:
         raise UsageError(f"{option} {text}: expected whole numbers from 1 on, such as 1,32")
+    if option == "--threads" and max(numbers) > MOST_THREADS:
+        raise UsageError(f"--threads {max(numbers)}: at most {MOST_THREADS}")
     return numbers
 
 

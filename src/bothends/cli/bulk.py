@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from bothends.cli.outputs import check_writable
 from bothends.errors import UsageError
 
 if TYPE_CHECKING:
@@ -123,6 +124,10 @@ def translate_job(
         raise UsageError(
             "a job needs files and one --output: translate FILE ... --output PATH --workers N"
         )
+    target = output[0]
+    if len(files) == 1 and isinstance(target, Path) and not target.is_dir():
+        # A file, as without a job.
+        check_writable({"--output": target}, [each for each in files if isinstance(each, Path)])
     manifest = translate_in_bulk(
         BulkTranslation(
             teacher=teacher,

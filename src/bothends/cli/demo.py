@@ -8,7 +8,9 @@ import typer
 
 
 def demo(
-    rounds: Annotated[int, typer.Option(min=1, help="Timed translations of each sentence.")] = 20,
+    rounds: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Timed translations of each sentence.")
+    ] = 20,
 ) -> None:
     """See how the bundled models write, and how fast.
 

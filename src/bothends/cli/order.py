@@ -27,11 +27,13 @@ def order(
 
     With the positions, directions and mask that the network is given.
     """
+    from bothends.cli.outputs import check_writable
     from bothends.drawing import draw_svg, draw_text, in_ascii
     from bothends.errors import UsageError
     from bothends.files import write_output
     from bothends.order import GenerationOrder
 
+    check_writable({"--svg": svg})
     parsed = GenerationOrder.parse(name)
     if text is None:
         words = [str(number) for number in range(1, (6 if length is None else length) + 1)]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bothends.errors import BothendsError
-from bothends.files import write_output
+from bothends.files import real_path, write_output
 
 #: As a file to write JSON to: standard output.
 STANDARD_OUTPUT = Path("-")
@@ -33,13 +33,17 @@ def check_writable(
 ) -> None:
     """Complain about an output, by its option, that cannot be written or would replace an input, or
     another output."""
-    read = {path.resolve() for path in inputs if path is not None}
+    read = {real_path(path) for path in inputs if path is not None}
     written: set[Path] = set()
     for option, given in outputs.items():
         paths = [given] if isinstance(given, Path) else given or ()
         for path in paths:
             if option == "--json" and path == STANDARD_OUTPUT:
                 continue
+            if path.suffix == ".gz":
+                raise BothendsError(
+                    f"{option} {path}: what is written is not compressed; name it without .gz"
+                )
             if path.is_dir():
                 raise BothendsError(f"{option} {path}: is a directory, expected a file to write")
             if path.exists():
@@ -47,12 +51,12 @@ def check_writable(
                     raise BothendsError(f"{option} {path}: may not be written to")
             elif not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
                 raise BothendsError(f"{option} {path}: {path.parent} is no directory to write to")
-            if path.resolve() in read:
+            if real_path(path) in read:
                 raise BothendsError(f"{option} {path}: would replace what is read from it")
             if path.is_file() or not path.exists():  # a device takes any number of outputs
-                if path.resolve() in written:
+                if real_path(path) in written:
                     raise BothendsError(f"{option} {path}: is another output already")
-                written.add(path.resolve())
+                written.add(real_path(path))
     picture = outputs.get("--picture")
     if isinstance(picture, Path):
         from bothends.evaluation.bench.plots import check_picture

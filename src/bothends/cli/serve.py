@@ -75,8 +75,8 @@ def serve(
             raise BothendsError(
                 f"serve needs {package}, which is not installed: pip install 'bothends[serve]'"
             )
-    if timeout <= 0:
-        raise UsageError(f"--timeout must be more than 0, not {timeout:g}")
+    if not 0 < timeout <= 1e6:  # no number is neither
+        raise UsageError(f"--timeout must be more than 0 and at most a million, not {timeout:g}")
     if log_level not in ("debug", "info", "warning", "error"):
         raise UsageError(f"--log-level {log_level}: expected debug, info, warning or error")
     from bothends.documents import Glossary

@@ -50,5 +50,5 @@ def shortlist(
 
     report = make_shortlist(model, source, target, options, held_out, beam, invalid, tell)
     for line in report.lines():
-        typer.echo(line)
+        print(line)  # which waits: nobody need read it for the file to be written
     write_json(json_, report.as_json())

@@ -25,6 +25,8 @@ from bothends.errors import BothendsError
 
 VERSION = 6
 _TYPES = ("<f4", "|i1", "<i2", "<i4", "<f2", "bfloat16")
+#: Of a variable; NumPy has a limit, too.
+_MOST_DIMENSIONS = 8
 #: Before version 4, only the size of an item is known.
 _OLD_TYPES = {4: "<f4", 2: "<i2", 1: "|i1"}
 
@@ -117,7 +119,10 @@ class _Reader:
             kind, size = _OLD_TYPES.get(item), item * self.number("I")
         if kind is None:
             raise BothendsError(f"{self.path}: {name} has a type that is not supported")
-        stored = np.frombuffer(self._take(size), "<u2" if kind == "bfloat16" else kind)
+        stored_kind = np.dtype("<u2" if kind == "bfloat16" else kind)
+        if size % stored_kind.itemsize or len(shape) > _MOST_DIMENSIONS:
+            raise BothendsError(f"{self.path}: damaged, {name} has no sensible shape")
+        stored = np.frombuffer(self._take(size), stored_kind)
         if kind == "bfloat16":
             stored = (stored.astype(np.uint32) << np.uint32(16)).view(np.float32)
         expected = 1

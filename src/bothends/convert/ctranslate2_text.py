@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from bothends.convert.huggingface_config import read_json
 from bothends.convert.options import ConvertOptions
 from bothends.errors import BothendsError
+from bothends.records import read_foreign_json
 from bothends.text.foreign import load_sentencepiece
 
 #: Names that a SentencePiece model has in a directory, for both sides or for each.
@@ -99,9 +99,11 @@ def _find_list(directory: Path, side: str) -> Path:
 
 def _read_list(path: Path) -> list[str]:
     try:
-        text = path.read_text(encoding="utf-8")
-        tokens = json.loads(text) if path.suffix == ".json" else text.split("\n")
-    except (OSError, ValueError, RecursionError) as error:
+        if path.suffix == ".json":
+            tokens = read_foreign_json(path)
+        else:
+            tokens = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError) as error:
         raise BothendsError(f"{path}: damaged, not a list of tokens ({error})") from None
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise BothendsError(f"{path}: damaged, not a list of tokens")

@@ -66,9 +66,8 @@ class Settings:
 
     def whole(self, *names: str) -> int:
         """A whole number that all these settings share."""
-        values = {self._content.get(name) for name in names}
         value = self._content.get(names[0])
-        if len(values) > 1:
+        if any(self._content.get(name) != value for name in names):
             raise BothendsError(
                 f"{self.path}: {' and '.join(names)} differ, and our network has one size for both"
             )
@@ -104,7 +103,7 @@ class Settings:
     @property
     def activation(self) -> Activation:
         name = self._content.get("activation_function", "gelu")
-        if name not in _ACTIVATIONS:
+        if not isinstance(name, str) or name not in _ACTIVATIONS:
             raise BothendsError(
                 f"{self.path}: activation {name!r} is not supported; known are "
                 f"{', '.join(_ACTIVATIONS)}"

@@ -6,7 +6,6 @@ Marian and M2M-100 come with SentencePiece models and a list of entries; the oth
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from bothends.convert.huggingface_config import Settings, read_json
 from bothends.convert.options import ConvertOptions
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.config import ModelConfig
+from bothends.records import read_foreign_json
 from bothends.text.foreign import (
     ForeignVocabulary,
     Kind,
@@ -274,10 +274,10 @@ def _languages(
         if not isinstance(language, str):
             some = ", ".join(list(codes)[:5])
             raise UsageError(f"{directory}: a multilingual model, add {option} ({some}, ...)")
-        if language not in codes:
+        if not isinstance(language, str) or language not in codes:
             raise UsageError(
                 f"{directory}: {option} {language!r} is not one of its {len(codes)} languages; "
-                f"{nearest(language, list(codes))}"
+                f"{nearest(str(language), list(codes))}"
             )
         chosen.append(language)
     return chosen[0], chosen[1]
@@ -286,7 +286,7 @@ def _languages(
 def _entries(path: Path) -> tuple[str, ...]:
     """The entries of `vocab.json` by their ids, which count from 0."""
     try:
-        content = json.loads(path.read_bytes())
+        content = read_foreign_json(path)
         entries = sorted(content, key=content.__getitem__)
         numbers = [content[entry] for entry in entries]
     except FileNotFoundError:

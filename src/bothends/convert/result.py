@@ -26,12 +26,18 @@ class ConvertedModel:
     weights: Mapping[str, NDArray[np.float32]]
     vocabularies: Vocabularies
 
-    def write(self, output: Path) -> None:
-        """Write a model directory, whole or not at all."""
+    def __post_init__(self) -> None:
+        """A ValueError if the tensors are not those of the description."""
         expected = weight_shapes(self.description.model, self.description.order)
         found = {name: array.shape for name, array in self.weights.items()}
-        assert found == expected, "a converter must make the tensors of its own description"
+        for name in sorted(expected.keys() | found.keys()):
+            if found.get(name) != expected.get(name):
+                raise ValueError(
+                    f"tensor {name} has shape {found.get(name)}, expected {expected.get(name)}"
+                )
 
+    def write(self, output: Path) -> None:
+        """Write a model directory, whole or not at all."""
         with new_directory(output) as directory:
             self.vocabularies.save(directory)
             write_weights(directory, self.weights)

@@ -28,6 +28,17 @@ _OTHER_WEIGHTS = (MODEL, "pytorch_model*.bin")
 
 def convert_model(source: Path, options: ConvertOptions) -> ConvertedModel:
     """The model in a directory, package or repository of another library, as one of ours."""
+    try:
+        return _convert(source, options)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # A foreign file can be wrong in more ways than a reader can name: a setting that is not a
+        # number, a table without rows. What was said about it is still of use.
+        raise BothendsError(
+            f"{source}: damaged, cannot be converted ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _convert(source: Path, options: ConvertOptions) -> ConvertedModel:
     if is_hub_name(source):
         return _convert_repository(HubName.parse(str(source)), options)
     if source.is_file() and source.suffix in (".argosmodel", ".zip"):

@@ -17,9 +17,7 @@ vocabulary allows.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
@@ -30,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from bothends.digests import FileRecord, record_of
+from bothends.digests import FileRecord, RecordingWriter, record_of
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.records import Strict, first_problem, parse_versioned, read_bounded
@@ -201,7 +199,7 @@ class PairWriter:
     def write(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
         """Append pairs; those of one call stay in one shard."""
         shard = self._shards[-1]
-        if shard.bytes >= self._shard_tokens * self._dtype.itemsize:
+        if shard.size >= self._shard_tokens * self._dtype.itemsize:
             shard.close()
             shard = RecordedFile(self._directory / _shard_name(self._name, len(self._shards)))
             self._shards.append(shard)
@@ -225,32 +223,33 @@ class PairWriter:
             pairs=self._pairs,
             source_tokens=self._source_tokens,
             target_tokens=self._target_tokens,
-            shards=tuple(shard.bytes // self._dtype.itemsize for shard in self._shards),
+            shards=tuple(shard.size // self._dtype.itemsize for shard in self._shards),
         )
         return record, dict(file.close() for file in files)
 
 
 class RecordedFile:
-    """A file whose size and checksum are taken while it is written."""
+    """A file of a directory in the making, whose size and checksum are taken while it is written.
+
+    Nobody sees the directory before it is complete, so the file has its name from the beginning.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.bytes = 0
         self._path = path
-        self._hash = hashlib.sha256()
-        self._file = open(path, "wb")  # noqa: SIM115
+        self._file = open(path, "xb")  # noqa: SIM115
+        self._writer = RecordingWriter(self._file)
+
+    @property
+    def size(self) -> int:
+        return self._writer.size
 
     def write(self, content: bytes) -> None:
-        self._file.write(content)
-        self._hash.update(content)
-        self.bytes += len(content)
+        self._writer.write(content)
 
     def close(self) -> tuple[str, FileRecord]:
-        """Close it, safe on the disk; its name and record. Closing twice is harmless."""
-        if not self._file.closed:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-        return self._path.name, FileRecord(bytes=self.bytes, sha256=self._hash.hexdigest())
+        """Close it; its name and record. Closing twice is harmless."""
+        self._file.close()
+        return self._path.name, self._writer.record()
 
 
 def token_type(vocabulary_size: int) -> TokenType:

@@ -26,7 +26,15 @@ from bothends.distillation.teachers import Teacher, package_versions
 from bothends.errors import BothendsError
 from bothends.provenance import source_commit
 from bothends.records import Strict, parse_versioned
-from bothends.storage import Output, Place, names_in, several_outputs, size_of, write_whole
+from bothends.storage import (
+    Output,
+    Place,
+    names_in,
+    read_record,
+    several_outputs,
+    size_of,
+    write_whole,
+)
 
 #: 2 has kinds of processors, and lines that crashed.
 FORMAT_VERSION = 2
@@ -91,7 +99,7 @@ class DistilledCorpus:
         if not path.is_file():
             return None
         try:
-            content = parse_versioned(path.read_bytes(), path, FORMAT_VERSION)
+            content = parse_versioned(read_record(path), path, FORMAT_VERSION)
             manifest = Manifest.model_validate(content)
         except ValueError:  # pydantic's errors are such, too
             raise BothendsError(

@@ -22,7 +22,7 @@ from bothends.distillation.shard_file import (
 from bothends.errors import BothendsError
 from bothends.progress import progress
 from bothends.records import parse_json
-from bothends.storage import Place, Remote, names_in, write_whole
+from bothends.storage import Place, Remote, names_in, read_record, write_whole
 
 JOB = "job.json"
 
@@ -51,7 +51,7 @@ class ShardDirectory:
     def _open_remote(self, job: Job) -> None:
         place = self.place / JOB
         try:
-            found = Job.model_validate(parse_json(place.read_bytes()))
+            found = Job.model_validate(parse_json(read_record(place)))
         except FileNotFoundError:
             content = json.dumps(job.model_dump(mode="json"), indent=2, ensure_ascii=False)
             write_whole(place, f"{content}\n".encode())

@@ -44,14 +44,14 @@ class Share:
     def __post_init__(self) -> None:
         if not 1 <= self.index <= self.parts:
             raise UsageError(
-                f"shard {self.index}/{self.parts}: expected I/N with I from 1 to N, such as 1/4"
+                f"--shard {self.index}/{self.parts}: expected I/N with I from 1 to N, such as 1/4"
             )
 
     @classmethod
     def parse(cls, text: str) -> Share:
         index, slash, parts = text.partition("/")
         if not slash or not index.isdecimal() or not parts.isdecimal():
-            raise UsageError(f"shard {text!r}: expected I/N with I from 1 to N, such as 1/4")
+            raise UsageError(f"--shard {text}: expected I/N with I from 1 to N, such as 1/4")
         return cls(int(index), int(parts))
 
     def has(self, shard: int) -> bool:

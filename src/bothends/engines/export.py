@@ -18,7 +18,7 @@ from bothends.engines.onnx.network import NetworkWriter
 from bothends.engines.onnx.products import FloatProducts, Int8Products, Products
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError
-from bothends.files import is_new, new_directory, write_atomically
+from bothends.files import is_new, new_directory, real_path, write_atomically
 from bothends.model.config import NOT_IN_GRAPHS, ModelConfig
 from bothends.model.directory import (
     CARD,
@@ -44,7 +44,7 @@ def export_model(directory: Path, precision: Precision, output: Path) -> None:
     export of this model, but not another model: the two would be mixed.
     """
     directory, output = Path(directory), Path(output)
-    elsewhere = output.resolve() != directory.resolve()
+    elsewhere = real_path(output) != real_path(directory)
     description = read_description(directory)
     if elsewhere and _is_another_model(output, directory):
         raise BothendsError(f"{output}: exists and is a model of its own; name a new directory")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from bothends.drawing.figure_file import write_figure
 from bothends.evaluation.bench.plots import COLOURS, load_pyplot
 from bothends.evaluation.evaluate import Evaluation, Figure
 from bothends.tables import Table
@@ -80,7 +81,7 @@ def draw_evaluation(evaluation: Evaluation, path: Path) -> None:
         if evaluation.samples:
             note += f"; 95% intervals of {evaluation.samples:,} bootstrap samples"
         figure.supxlabel(note, fontsize=6.5, color="gray")
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+        write_figure(figure, path, dpi=150)
         pyplot.close(figure)
 
 

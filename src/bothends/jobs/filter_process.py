@@ -42,8 +42,11 @@ class ProgramOptions:
     def __post_init__(self) -> None:
         if not self.command:
             raise UsageError("the command is empty: expected a program and its arguments")
-        if self.timeout <= 0:
-            raise UsageError(f"the timeout must be positive, but is {self.timeout:g} seconds")
+        if not 0 < self.timeout <= threading.TIMEOUT_MAX:  # no number is neither
+            raise UsageError(
+                f"the timeout must be positive, and a time that comes, but is {self.timeout:g} "
+                "seconds"
+            )
         if self.window < 1:
             raise UsageError(f"a window must have at least 1 line, but has {self.window}")
 

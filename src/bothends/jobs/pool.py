@@ -153,7 +153,7 @@ def parse_pool(text: str) -> Pool:
         from bothends.jobs.ray_pool import RayPool
 
         return RayPool(address or None)
-    raise UsageError(f"workers {text!r}: expected a number of processes, ray or ray:ADDRESS")
+    raise UsageError(f"--workers {text}: expected a number of processes, ray or ray:ADDRESS")
 
 
 def pool_of(processes: int, attempts: int = 1) -> Pool:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.jobs.digests import settings_digest
-from bothends.records import Strict, parse_json
+from bothends.records import LARGEST_JSON, Strict, parse_json, read_bounded
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class StageGraph:
         if not path.is_file():
             return None
         try:
-            return StageRecord.model_validate(parse_json(path.read_bytes()))
+            return StageRecord.model_validate(parse_json(read_bounded(path, LARGEST_JSON)))
         except ValueError:
             raise BothendsError(f"{path}: damaged; remove it, and {stage.output} as well") from None
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bothends.errors import BothendsError, UsageError
+from bothends.files import real_path
 
 PREFIX = "hf:"
 #: How the cache calls a snapshot's directory, and the two above it. No repository has `--` in it.
@@ -83,7 +84,7 @@ def shown(directory: Path | str) -> str:
 def short_name(model: Path | str) -> str:
     """The last part of a model's name, however it is named."""
     name = HubName.parse(str(model)) if is_hub_name(model) else origin(model)
-    return Path(model).resolve().name if name is None else name.repository.rpartition("/")[2]
+    return real_path(Path(model)).name if name is None else name.repository.rpartition("/")[2]
 
 
 def download(name: HubName, patterns: Sequence[str]) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bothends.digests import DIGESTS
 from bothends.errors import BothendsError, UsageError, warn
+from bothends.files import real_path
 from bothends.model.directory import CARD, DECODER, ENCODER, FILES, read_description
 from bothends.model.hub import PREFIX, hub_errors, is_repository, progress_on_terminals
 from bothends.publishing.card import Card, make_card
@@ -100,7 +101,7 @@ def push(upload: Upload) -> str:
         commit = api.create_commit(
             repository,
             operations,
-            commit_message=options.message or f"Upload {upload.directory.resolve().name}",
+            commit_message=options.message or f"Upload {real_path(upload.directory).name}",
             revision=branch,
             # Refused if somebody else has pushed since.
             parent_commit=head.sha,

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bothends.errors import BothendsError, UsageError
+from bothends.files import real_path
 from bothends.records import LARGEST_JSON, first_problem, parse_json, read_bounded
 
 
@@ -101,7 +102,7 @@ def read_scores(path: Path, model: Path) -> Scores:
 
 def _find(path: Path, systems: list[_System], model: Path) -> _System:
     # The same directory may be spelled in several ways.
-    found = [each for each in systems if Path(each.name).resolve() == model.resolve()]
+    found = [each for each in systems if real_path(Path(each.name)) == real_path(model)]
     if len(found) == 1:
         return found[0]
     names = ", ".join(each.name for each in systems) or "none"

@@ -16,6 +16,8 @@ NORMALISATIONS = ("google", "mean")
 MAX_BEAM = 256
 #: Tokens that a target can be forced to have: some tens of seconds for a sentence.
 LONGEST_MINIMUM = 2048
+#: Powers of a length that a float still holds. Useful ones are below 2.
+LARGEST_LENGTH_PENALTY = 50
 
 
 def check_whole_number(name: str, value: object, least: int) -> None:
@@ -64,6 +66,8 @@ class SearchOptions:
         penalty = self.length_penalty
         if not isinstance(penalty, Real) or not 0 <= penalty < math.inf:
             raise UsageError(f"length_penalty must be 0 or more, not {penalty!r}")
+        if penalty > LARGEST_LENGTH_PENALTY:
+            raise UsageError(f"length_penalty {penalty:g}: at most {LARGEST_LENGTH_PENALTY}")
         if self.normalisation not in NORMALISATIONS:
             raise UsageError(
                 f"unknown normalisation {self.normalisation!r}; "

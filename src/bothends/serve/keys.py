@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 from bothends.errors import BothendsError, UsageError
+from bothends.files import append_line
 
 _LINE = re.compile(r"([A-Za-z0-9._@-]{1,64}):([0-9a-f]{64})")
 
@@ -70,7 +70,5 @@ def add_key(path: Path, name: str) -> str:
     if path.exists() and path.stat().st_size and name in ApiKeys.load(path).hashes:
         raise UsageError(f"{path}: there is a key called {name}; remove its line first")
     key = "be_" + secrets.token_urlsafe(32)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-        file.write(f"{name}:{_hash(key)}\n")
+    append_line(path, f"{name}:{_hash(key)}", mode=0o600)
     return key

@@ -74,13 +74,10 @@ def parse_form(body: bytes, model: type[Model]) -> Model:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError:
         raise UsageError("the request is not understood: not a form in UTF-8") from None
-    fields: dict[str, str | list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in pairs:
-        before = fields.get(name)
-        if before is None:
-            fields[name] = value
-        else:
-            fields[name] = [*([before] if isinstance(before, str) else before), value]
+        values.setdefault(name, []).append(value)
+    fields = {name: each[0] if len(each) == 1 else each for name, each in values.items()}
     try:
         return model.model_validate(fields)
     except ValidationError as error:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from bothends.documents import DocumentFormat
 from bothends.errors import UsageError
+from bothends.search.options import LARGEST_LENGTH_PENALTY
 from bothends.translation import TranslationOptions
 
 _DEFAULTS = TranslationOptions()
@@ -56,7 +57,7 @@ class V1Request(Body):
     )
     beam: int = Field(_DEFAULTS.beam, ge=1, le=256, description="1 is greedy search.")
     n_best: int = Field(1, ge=1, le=256, description="Hypotheses of each sentence.")
-    length_penalty: float = Field(_DEFAULTS.length_penalty, ge=0, le=100)
+    length_penalty: float = Field(_DEFAULTS.length_penalty, ge=0, le=LARGEST_LENGTH_PENALTY)
     normalisation: Literal["google", "mean"] = _DEFAULTS.normalisation
     min_length: int = Field(0, ge=0, le=10_000)
     max_length: int | None = Field(None, ge=1, le=10_000)

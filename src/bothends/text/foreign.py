@@ -234,5 +234,7 @@ def load_tokenizer(content: bytes, path: Path) -> Any:
         ) from None
     try:
         return Tokenizer.from_str(content.decode())
-    except Exception as error:  # its exceptions have no base of their own
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # a panic in its Rust code is no Exception
         raise BothendsError(f"{path}: damaged, not a tokenizer ({error})") from None

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bothends.drawing.figure_file import write_figure
 from bothends.training.run import CURVES
 
 METRICS = ("bleu", "chrf", "rouge", "exact")
@@ -39,5 +40,5 @@ def draw_curves(log: Path) -> Path | None:
         panel.grid(alpha=0.3)
         panel.spines[["top", "right"]].set_visible(False)
     path = log.with_name(CURVES)
-    figure.savefig(path)
+    write_figure(figure, path)
     return path

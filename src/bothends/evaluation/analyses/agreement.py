@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bothends import __version__
+from bothends.drawing.figure_file import write_figure
 from bothends.errors import BothendsError
 from bothends.evaluation.analyses.subject import lowercase_words, subject_distance
 from bothends.evaluation.bench.plots import COLOURS, MARKERS, load_pyplot
@@ -258,7 +259,7 @@ def draw_agreement(results: Sequence[Accuracies], path: Path) -> None:
         panel.set_ylabel("% of pairs judged rightly")
         panel.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside right center", frameon=False)
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+        write_figure(figure, path, dpi=150)
         pyplot.close(figure)
 
 

@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from bothends import __version__
+from bothends.drawing.figure_file import write_figure
 from bothends.errors import UsageError
 from bothends.evaluation.bench.plots import COLOURS, MARKERS, load_pyplot
 from bothends.evaluation.evaluate import System, evaluate
@@ -239,5 +240,5 @@ def draw_lengths(lengths: Lengths, path: Path) -> None:
             panels[0][1].set_ylim(bottom=0)
             panels[0][1].axhline(1, color="gray", linewidth=0.8, linestyle=":", zorder=0)
         figure.legend(loc="outside right center", frameon=False)
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+        write_figure(figure, path, dpi=150)
         pyplot.close(figure)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bothends.drawing.figure_file import write_figure
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.bench.report import Baseline, Report, Row
 
@@ -65,7 +66,7 @@ def draw_bench(report: Report, path: Path) -> None:
         }
         figure.legend(handles.values(), handles, loc="outside right center", frameon=False)
         figure.supxlabel(_caption(report), fontsize=6.5, color="gray")
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+        write_figure(figure, path, dpi=150)
         pyplot.close(figure)
 
 
