@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import numpy as np
+
 from bothends.convert.result import ConvertedModel
 from bothends.model.directory import read_description
 from bothends.model.weights import in_float32, read_weights
@@ -27,7 +29,8 @@ def main() -> None:
         in_float32(read_weights(path, description))
         for path, description in zip(options.models, (first, second), strict=True)
     )
-    mean = {name: (array + others[name]) / 2 for name, array in weights.items()}
+    half = np.float32(0.5)
+    mean = {name: half * (array + others[name]) for name, array in weights.items()}
     provenance = {**second.provenance, "mean_with": first.provenance}
     description = second.model_copy(update={"provenance": provenance})
     ConvertedModel(description, mean, Vocabularies.load(options.models[1])).write(options.output)
