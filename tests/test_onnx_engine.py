@@ -273,7 +273,7 @@ def test_a_graph_that_memory_does_not_suffice_for_is_not_called_damaged(
 ) -> None:
     failure = RuntimeError("Exception during initialization: std::bad_alloc")
     monkeypatch.setattr("onnxruntime.InferenceSession", Mock(side_effect=failure))
-    with pytest.raises(MemoryError, match=r"encoder\.onnx cannot be loaded"):
+    with pytest.raises(MemoryError, match=r"decoder\.onnx cannot be loaded"):
         OnnxEngine.load(tiny_model("2x1", "float32"))
 
 
