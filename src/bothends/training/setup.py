@@ -101,7 +101,7 @@ class Setup:
         """Leave the weights of these parts as they are.
 
         Adam moves a rarely used embedding as fast as any other: a short training from a good model
-        would spoil its rare words.
+        may spoil its rare words.
         """
         network = model.network
         frozen = {
