@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 
 from bothends.digests import DIGESTS
 from bothends.engines.native import describe, extension
-from bothends.engines.native.engine import NativeEngine
+from bothends.engines.native.arrays import ArrayNames, array_names
+from bothends.engines.native.engine import NativeEngine, _shape
 from bothends.engines.registry import default_engine, load_engine
 from bothends.errors import BothendsError, UsageError
-from bothends.model.directory import CONFIG, DECODER, ENCODER
+from bothends.model.directory import CONFIG, DECODER, ENCODER, read_description
+from bothends.model.spec import Network
 from bothends.search.batch import search_batch
 from bothends.search.options import SearchOptions
 from bothends.translator import Translator
@@ -258,6 +260,36 @@ def test_any_bytes_are_an_error(damaged: Path, content: bytes) -> None:
         NativeEngine.load(damaged)
 
 
+def arrays_of(model: Path) -> ArrayNames:
+    description = read_description(model)
+    return array_names(Network.of(description.model, description.order))
+
+
+def test_the_arrays_it_reads_are_all_that_an_export_has() -> None:
+    """Apart from constants of the graphs, and what a file takes from the one beside it."""
+    onnx = pytest.importorskip("onnx")
+    model = tiny_model("2x1", "int8")
+    names = arrays_of(model)
+    for path, read in ((model / ENCODER, names.encoder), (model / DECODER, names.decoder)):
+        graph = onnx.load(path, load_external_data=False).graph
+        stored = {each.name for each in graph.initializer}
+        assert {name for name in stored if "." in name} == set(read)
+
+
+@pytest.mark.parametrize("change", [lambda names: names[:-1], lambda names: [*names, "more"]])
+def test_other_arrays_than_the_network_reads_are_an_error(change: Any) -> None:
+    model = tiny_model("2x1", "int8")
+    shape = _shape(read_description(model))
+    names = arrays_of(model)
+    files = str(model / ENCODER), str(model / DECODER)
+    for wrong in (
+        names._replace(encoder=change(names.encoder)),
+        names._replace(decoder=change(names.decoder)),
+    ):
+        with pytest.raises(RuntimeError, match="array"):
+            native.Engine(*files, shape, wrong, "")
+
+
 @settings(max_examples=60)
 @given(data=st.data())
 def test_absurd_shapes_are_an_error(data: st.DataObject) -> None:
@@ -274,8 +306,6 @@ def test_absurd_shapes_are_an_error(data: st.DataObject) -> None:
         direction_embeddings=0,
         activation="relu",
         pre_norm=True,
-        share_embeddings=True,
-        tie_output=True,
         embedding_scale=True,
         output_bias=False,
         halves=False,
@@ -290,7 +320,7 @@ def test_absurd_shapes_are_an_error(data: st.DataObject) -> None:
     absurd += [0] * (name != "direction_embeddings")  # which has none
     shape[name] = data.draw(st.sampled_from(absurd))
     with pytest.raises((ValueError, RuntimeError, OverflowError, MemoryError)):
-        native.Engine(str(model / ENCODER), str(model / DECODER), shape, "")
+        native.Engine(str(model / ENCODER), str(model / DECODER), shape, arrays_of(model), "")
 
 
 def test_the_configuration_is_checked_against_the_files(tmp_path: Path) -> None:

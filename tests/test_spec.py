@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+import bothends
 from bothends.errors import BothendsError
 from bothends.evaluation.bench.synthetic import random_weights
 from bothends.model.config import Architecture, ModelConfig, preset
@@ -38,6 +41,30 @@ def test_the_description_and_the_modules_agree(changes: dict[str, Any], order: s
     assert sum(tensor.size for tensor in model.network.tensors()) == sum(
         parameter.numel() for parameter in model.parameters()
     )
+
+
+def test_the_names_of_tensors_are_spelled_in_the_description_alone() -> None:
+    """Not in C++ either, which is handed them. Converters spell those of other libraries."""
+    settings: dict[str, Any] = dict(
+        norm="pre", tie_output=False, share_embeddings=False, embedding_norm=True
+    )
+    config = tiny_config(**settings, target_vocabulary_size=29)
+    names = [tensor.name for tensor in Network.of(config, GenerationOrder.parse("4x1")).tensors()]
+    spelled = {
+        ".".join(pair)
+        for name in names
+        for pair in pairwise(part for part in name.split(".") if not part.isdigit())
+    }
+    package = Path(bothends.__file__).parent
+    elsewhere = [
+        f"{path.relative_to(package)}: {literal}"
+        for pattern in ("*.py", "*.cc", "*.h", "*.inl")
+        for path in package.rglob(pattern)
+        if path != package / "model" / "spec.py" and path.parent != package / "convert"
+        for literal in re.findall(r"""["'`]([^"'`\n]*)["'`]""", path.read_text(encoding="utf-8"))
+        if any(pair in literal for pair in spelled)
+    ]
+    assert elsewhere == []
 
 
 def test_kinds_say_what_a_tensor_does() -> None:

@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 
 from bothends.digests import check_file
 from bothends.engines.native import extension
+from bothends.engines.native.arrays import ArrayNames, array_names
 from bothends.engines.onnx.metadata import check_metadata, check_same_export
 from bothends.engines.protocol import Finding, FloatArray, Searched, TopK
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.config import ModelConfig
 from bothends.model.directory import DECODER, ENCODER, Description, read_description
+from bothends.model.spec import Network
 from bothends.order import Block, BoolArray, GenerationOrder, IntArray
 from bothends.text.vocabulary import SpecialTokens
 
@@ -63,7 +65,9 @@ class NativeEngine:
                 )
         _check_files(module, paths, description)
         try:
-            compiled = module.Engine(*map(str, paths), _shape(description), chosen)
+            compiled = module.Engine(
+                *map(str, paths), _shape(description), _arrays(description), chosen
+            )
         except ValueError as error:
             raise BothendsError(f"{error}; `bothends export {directory}` writes it anew") from None
         return cls(description.model, description.order, compiled)
@@ -246,11 +250,13 @@ def _shape(description: Description) -> dict[str, Any]:
         direction_embeddings=order.directions if order.uses_direction_embedding else 0,
         activation=config.activation,
         pre_norm=config.norm == "pre",
-        share_embeddings=config.share_embeddings,
-        tie_output=config.tie_output,
         embedding_scale=config.embedding_scale,
         output_bias=config.output_bias,
         halves=config.sinusoid != "interleaved",
         last_pair=config.width // 2 - (config.sinusoid == "tensor2tensor" and config.width > 2),
         position_offset=config.position_offset,
     )
+
+
+def _arrays(description: Description) -> ArrayNames:
+    return array_names(Network.of(description.model, description.order))

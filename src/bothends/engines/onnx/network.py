@@ -24,6 +24,7 @@ from typing import Generic
 import numpy as np
 
 from bothends.engines.onnx.graph import MICROSOFT, GraphWriter, Shape
+from bothends.engines.onnx.initialisers import MEMORY
 from bothends.engines.onnx.products import Array, Prepared, Products
 from bothends.engines.onnx.topk import write_topk
 from bothends.model.config import ModelConfig
@@ -250,7 +251,7 @@ class NetworkWriter(Generic[Prepared]):
         every = [layer.cross_attention.key_value for layer in layers]
         matrix = np.concatenate([self.weights[each.weight.name] for each in every])
         bias = np.concatenate([self.weights[each.bias.name] for each in every])
-        fused = self.products.linear(self.products.read(x), "memory.key_value", matrix, bias)
+        fused = self.products.linear(self.products.read(x), MEMORY, matrix, bias)
         source_shape = self.graph.node("Shape", "source")  # (N, S)
         split = [2 * config.decoder_layers, config.heads, config.head_width]
         shape = self.graph.node(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from bothends.engines.onnx.graph import GraphWriter
+from bothends.engines.onnx.initialisers import bias_of, scales_of
 from bothends.engines.quantisation import (
     POSITIVE_LIMIT,
     ROW_LIMIT,
@@ -60,7 +61,7 @@ class FloatProducts:
     def linear(self, x: str, name: str, matrix: Array, bias: Array | None) -> str:
         inputs = [x, self.graph.weight(name, matrix)]
         if bias is not None:
-            inputs.append(self.graph.weight(f"{name}.bias", bias))
+            inputs.append(self.graph.weight(bias_of(name), bias))
         # The matrix stays as it is and is transposed inside: so an embedding can be an output layer
         return self.graph.node("Gemm", *inputs, transB=1)
 
@@ -122,7 +123,7 @@ class Int8Products:
         product = graph.node("Mul", by_row, scales)
         if bias is None:
             return product
-        return graph.node("Add", product, graph.weight(f"{name}.bias", bias))
+        return graph.node("Add", product, graph.weight(bias_of(name), bias))
 
     def embed(self, tokens: str, name: str, matrix: Array, scale: float) -> str:
         graph = self.graph
@@ -136,4 +137,4 @@ class Int8Products:
     def _weight(self, name: str, matrix: Array) -> tuple[str, str]:
         values, scales = quantise_matrix(matrix)
         graph = self.graph
-        return graph.weight(name, values), graph.weight(f"{name}.scales", scales)
+        return graph.weight(name, values), graph.weight(scales_of(name), scales)

@@ -80,8 +80,6 @@ Configuration read_configuration(const py::dict& values) {
                  : activation == "silu" ? Activation::silu
                                         : Activation::relu;
   c.pre_norm = flag("pre_norm");
-  c.share_embeddings = flag("share_embeddings");
-  c.tie_output = flag("tie_output");
   c.embedding_scale = flag("embedding_scale");
   c.output_bias = flag("output_bias");
   c.halves = flag("halves");
@@ -94,8 +92,9 @@ Configuration read_configuration(const py::dict& values) {
 class Engine {
  public:
   Engine(const std::string& encoder, const std::string& decoder, const py::dict& configuration,
+         const std::pair<std::vector<std::string>, std::vector<std::string>>& arrays,
          const std::string& instruction_set)
-      : network(encoder, decoder, read_configuration(configuration),
+      : network(encoder, decoder, read_configuration(configuration), {arrays.first, arrays.second},
                 choose_kernels(instruction_set)) {}
 
   std::unique_ptr<DecoderBuffers> borrow() {
@@ -389,8 +388,10 @@ PYBIND11_MODULE(_native, module) {
       .def("select", &State::select)
       .def("force", &State::force);
   py::class_<Engine, std::shared_ptr<Engine>>(module, "Engine")
-      .def(py::init<const std::string&, const std::string&, const py::dict&, const std::string&>(),
-           py::arg("encoder"), py::arg("decoder"), py::arg("configuration"),
+      .def(py::init<const std::string&, const std::string&, const py::dict&,
+                    const std::pair<std::vector<std::string>, std::vector<std::string>>&,
+                    const std::string&>(),
+           py::arg("encoder"), py::arg("decoder"), py::arg("configuration"), py::arg("arrays"),
            py::arg("instruction_set"))
       .def_property_readonly("kernels", [](const Engine& self) { return self.network.kernels.name; })
       .def("encode",

@@ -32,91 +32,119 @@ Configuration checked(const Configuration& c) {
 
 }  // namespace
 
-// Reads tensors by name, in the order in which a step uses them, and packs them side by side: what is
-// fetched ahead at the end of one matrix is the beginning of the next.
+// Reads arrays in the order in which a step uses them, and packs matrices side by side: what is fetched
+// ahead at the end of one matrix is the beginning of the next.
 class Network::Loader {
  public:
-  Loader(Network* network, const WeightFile& file) : network_(network), file_(file) {}
+  Loader(Network* network, const WeightFile& file, const std::vector<std::string>& names)
+      : network_(network), file_(file), names_(names) {}
 
-  void linear(const std::string& name, int outputs, int inputs, PackedMatrix* to) {
-    slice(name, outputs, inputs, 0, outputs, true, to);
+  void linear(int outputs, int inputs, PackedMatrix* to) {
+    slice(matrix(outputs, inputs, true), 0, outputs, to);
   }
 
-  // Outputs `first` to `last` of a matrix, as a matrix of their own.
-  void slice(const std::string& name, int outputs, int inputs, int first, int last, bool bias,
-             PackedMatrix* to, PlainMatrix* from = nullptr, std::vector<uint8_t>* wide = nullptr) {
+  // The next matrix (outputs, inputs), as it lies in the file.
+  struct Matrix {
+    std::string name;
+    PlainMatrix plain;
+  };
+  Matrix matrix(int outputs, int inputs, bool bias) {
+    const std::string name = next();
     const uint8_t* values = file_.tensor(name, Tensor::kInt8, {outputs, inputs});
-    const uint8_t* scales = file_.tensor(name + ".scales", Tensor::kFloat, {outputs});
-    const uint8_t* shift = bias ? file_.tensor(name + ".bias", Tensor::kFloat, {outputs}) : nullptr;
-    const PlainMatrix plain = {
-        reinterpret_cast<const int8_t*>(values) + static_cast<size_t>(first) * inputs,
-        scales + first * sizeof(float), shift ? shift + first * sizeof(float) : nullptr,
-        last - first, inputs};
-    if (from != nullptr) *from = plain;
+    const uint8_t* scales = floats({outputs});
+    const uint8_t* shift = bias ? floats({outputs}) : nullptr;
+    return {name, {reinterpret_cast<const int8_t*>(values), scales, shift, outputs, inputs}};
+  }
+
+  // Outputs `first` to `last` of a matrix, packed as a matrix of their own.
+  void slice(const Matrix& whole, int first, int last, PackedMatrix* to,
+             std::vector<uint8_t>* wide = nullptr) {
+    const PlainMatrix& from = whole.plain;
+    const PlainMatrix plain = {from.row(first),
+                               from.scales + first * sizeof(float),
+                               from.bias ? from.bias + first * sizeof(float) : nullptr, last - first,
+                               from.inputs};
     const Layout layout = network_->kernels.layout;
     const size_t at = bytes_;
-    bytes_ += packed_bytes(plain.outputs, inputs, layout);
-    jobs_.push_back([=](uint8_t* memory) {
+    bytes_ += packed_bytes(plain.outputs, plain.inputs, layout);
+    jobs_.push_back([=, name = whole.name](uint8_t* memory) {
       if (!pack(plain, layout, memory + at, to, wide)) {
         throw DamagedFile("damaged, tensor " + name + " has weights of more than seven bits");
       }
     });
   }
 
-  void norm(const std::string& name, Norm* to) {
+  // The next array of floats, of this shape.
+  const uint8_t* floats(const std::vector<int64_t>& shape) {
+    return file_.tensor(next(), Tensor::kFloat, shape);
+  }
+
+  void norm(Norm* to) {
     const int width = network_->configuration.width;
     std::vector<float>& norms = network_->norms_;
     const size_t at = norms.size();
     norms.resize(at + 2 * width);  // reserved before: the pointers stay
-    std::memcpy(&norms[at], file_.tensor(name + ".weight", Tensor::kFloat, {width}),
-                width * sizeof(float));
-    std::memcpy(&norms[at + width], file_.tensor(name + ".bias", Tensor::kFloat, {width}),
-                width * sizeof(float));
+    std::memcpy(&norms[at], floats({width}), width * sizeof(float));
+    std::memcpy(&norms[at + width], floats({width}), width * sizeof(float));
     *to = {&norms[at], &norms[at + width]};
   }
 
-  void self_attention(const std::string& prefix, SelfAttention* to) {
+  void self_attention(SelfAttention* to) {
     const int width = network_->configuration.width;
-    const std::string name = prefix + ".self_attention.query_key_value";
-    slice(name, 3 * width, width, 0, width, true, &to->query);
-    slice(name, 3 * width, width, width, 3 * width, true, &to->key_value);
-    linear(prefix + ".self_attention.output", width, width, &to->output);
-    norm(prefix + ".self_attention_norm", &to->norm);
+    const Matrix query_key_value = matrix(3 * width, width, true);
+    slice(query_key_value, 0, width, &to->query);
+    slice(query_key_value, width, 3 * width, &to->key_value);
+    linear(width, width, &to->output);
+    norm(&to->norm);
   }
 
-  void feed_forward(const std::string& prefix, FeedForward* to) {
-    const Configuration& c = network_->configuration;
-    linear(prefix + ".feed_forward.inner", c.feed_forward, c.width, &to->inner);
-    linear(prefix + ".feed_forward.outer", c.width, c.feed_forward, &to->outer);
-    norm(prefix + ".feed_forward_norm", &to->norm);
+  void cross_attention(CrossAttention* to) {
+    const int width = network_->configuration.width;
+    linear(width, width, &to->query);
+    linear(width, width, &to->output);
+    norm(&to->norm);
   }
 
-  void embedding(const std::string& name, int words, Embedding* to) {
+  void feed_forward(FeedForward* to) {
     const Configuration& c = network_->configuration;
-    to->values =
-        reinterpret_cast<const int8_t*>(file_.tensor(name, Tensor::kInt8, {words, c.width}));
+    linear(c.feed_forward, c.width, &to->inner);
+    linear(c.width, c.feed_forward, &to->outer);
+    norm(&to->norm);
+  }
+
+  void embedding(int words, Embedding* to) {
+    const Configuration& c = network_->configuration;
+    const PlainMatrix plain = matrix(words, c.width, false).plain;
+    to->values = plain.values;
     to->scales.resize(words);
-    std::memcpy(to->scales.data(), file_.tensor(name + ".scales", Tensor::kFloat, {words}),
-                words * sizeof(float));
+    std::memcpy(to->scales.data(), plain.scales, words * sizeof(float));
     const float factor = c.embedding_scale ? std::sqrt(static_cast<double>(c.width)) : 1.0f;
     for (float& scale : to->scales) scale *= factor;
   }
 
   Bytes pack_all() {
+    if (next_ != names_.size()) throw std::logic_error("array " + names_[next_] + " is not read");
     Bytes memory(bytes_);
     for (const auto& job : jobs_) job(memory.data());
     return memory;
   }
 
  private:
+  const std::string& next() {
+    if (next_ == names_.size()) throw std::logic_error("more arrays are read than have a name");
+    return names_[next_++];
+  }
+
   Network* network_;
   const WeightFile& file_;
+  const std::vector<std::string>& names_;
+  size_t next_ = 0;
   size_t bytes_ = 0;
   std::vector<std::function<void(uint8_t*)>> jobs_;
 };
 
 Network::Network(const std::string& encoder_path, const std::string& decoder_path,
-                 const Configuration& shape, const Kernels& chosen)
+                 const Configuration& shape, const ArrayNames& names, const Kernels& chosen)
     : configuration(checked(shape)), kernels(chosen), encoder(configuration.encoder_layers),
       decoder(configuration.decoder_layers) {
   const Configuration& c = configuration;
@@ -126,44 +154,37 @@ Network::Network(const std::string& encoder_path, const std::string& decoder_pat
     decoder_file_ = std::make_unique<WeightFile>(path);
     path = encoder_path;
     encoder_file_ = std::make_unique<WeightFile>(path, decoder_file_.get());
-    Loader loader(this, *encoder_file_);
-    loader.embedding("source_embedding.weight", c.source_words, &source_embedding);
-    for (int i = 0; i < c.encoder_layers; ++i) {
-      const std::string prefix = "encoder.layers." + std::to_string(i);
-      loader.self_attention(prefix, &encoder[i].self);
-      loader.feed_forward(prefix, &encoder[i].feed_forward);
+    Loader loader(this, *encoder_file_, names.encoder);
+    loader.embedding(c.source_words, &source_embedding);
+    for (EncoderLayer& layer : encoder) {
+      loader.self_attention(&layer.self);
+      loader.feed_forward(&layer.feed_forward);
     }
-    if (c.pre_norm) loader.norm("encoder.norm", &encoder_norm);
+    if (c.pre_norm) loader.norm(&encoder_norm);
+    // Keys and values of all decoder layers are one product of the graph.
+    const Loader::Matrix memory = loader.matrix(2 * c.width * c.decoder_layers, c.width, true);
     for (int i = 0; i < c.decoder_layers; ++i) {
-      // Keys and values of all decoder layers are one product of the graph.
-      loader.slice("memory.key_value", 2 * c.width * c.decoder_layers, c.width, 2 * c.width * i,
-                   2 * c.width * (i + 1), true, &decoder[i].cross.key_value);
+      loader.slice(memory, 2 * c.width * i, 2 * c.width * (i + 1), &decoder[i].cross.key_value);
     }
     encoder_weights_ = loader.pack_all();
 
     path = decoder_path;
-    Loader other(this, *decoder_file_);
-    const std::string embedding =
-        c.share_embeddings ? "source_embedding.weight" : "target_embedding.weight";
-    other.embedding(embedding, c.target_words, &target_embedding);
+    Loader other(this, *decoder_file_, names.decoder);
+    other.embedding(c.target_words, &target_embedding);
     if (c.direction_embeddings) {
       direction_embedding.resize(static_cast<size_t>(c.direction_embeddings) * c.width);
-      std::memcpy(direction_embedding.data(),
-                  decoder_file_->tensor("direction_embedding.weight", Tensor::kFloat,
-                                        {c.direction_embeddings, c.width}),
+      std::memcpy(direction_embedding.data(), other.floats({c.direction_embeddings, c.width}),
                   direction_embedding.size() * sizeof(float));
     }
-    for (int i = 0; i < c.decoder_layers; ++i) {
-      const std::string prefix = "decoder.layers." + std::to_string(i);
-      other.self_attention(prefix, &decoder[i].self);
-      other.linear(prefix + ".cross_attention.query", c.width, c.width, &decoder[i].cross.query);
-      other.linear(prefix + ".cross_attention.output", c.width, c.width, &decoder[i].cross.output);
-      other.norm(prefix + ".cross_attention_norm", &decoder[i].cross.norm);
-      other.feed_forward(prefix, &decoder[i].feed_forward);
+    for (DecoderLayer& layer : decoder) {
+      other.self_attention(&layer.self);
+      other.cross_attention(&layer.cross);
+      other.feed_forward(&layer.feed_forward);
     }
-    if (c.pre_norm) other.norm("decoder.norm", &decoder_norm);
-    other.slice(c.tie_output ? embedding : "output.weight", c.target_words, c.width, 0,
-                c.target_words, c.output_bias, &output, &plain_output, &wide_output);
+    if (c.pre_norm) other.norm(&decoder_norm);
+    const Loader::Matrix words = other.matrix(c.target_words, c.width, c.output_bias);
+    plain_output = words.plain;
+    other.slice(words, 0, c.target_words, &output, &wide_output);
     decoder_weights_ = other.pack_all();
   } catch (const DamagedFile& error) {
     throw DamagedFile(path + ": " + error.what());

@@ -18,13 +18,19 @@ struct Configuration {
   int width = 0, heads = 0, feed_forward = 0;
   int direction_embeddings = 0;  // 0: the order has none
   Activation activation = Activation::relu;
-  bool pre_norm = false, share_embeddings = true, tie_output = true, embedding_scale = true;
+  bool pre_norm = false, embedding_scale = true;
   bool output_bias = false;
   bool halves = false;  // sinusoids: all sines before all cosines
   int last_pair = 1;    // the pair of a sinusoid, there or beyond the last, with wavelength 10000
   int position_offset = 0;
 
   int head_width() const { return width / heads; }
+};
+
+// Names of the arrays of each file, in the order in which the network reads them. They come from the
+// description of the network, `bothends.model.spec`; nothing here spells one.
+struct ArrayNames {
+  std::vector<std::string> encoder, decoder;
 };
 
 // Rows of a word matrix as they lie in the file, for looking words up.
@@ -65,7 +71,7 @@ class Network {
  public:
   // Throws DamagedFile, its message beginning with the file's path.
   Network(const std::string& encoder_path, const std::string& decoder_path,
-          const Configuration& configuration, const Kernels& kernels);
+          const Configuration& configuration, const ArrayNames& names, const Kernels& kernels);
 
   const Configuration configuration;
   const Kernels& kernels;
