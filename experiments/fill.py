@@ -62,7 +62,7 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Figures:
+class FillFigures:
     """What one way of filling did for spans of one length."""
 
     system: str
@@ -135,7 +135,7 @@ def fill(translator: Translator, gap: Gap, words: int, beam: int, prefix_only: b
 
 
 @dataclass(frozen=True)
-class System:
+class FillingSystem:
     """A way of filling."""
 
     name: str
@@ -144,7 +144,7 @@ class System:
 
 
 def fill_all(
-    systems: Sequence[System], gaps: Sequence[Gap], words: int, beam: int
+    systems: Sequence[FillingSystem], gaps: Sequence[Gap], words: int, beam: int
 ) -> list[tuple[list[str], float]]:
     """What each system puts into the gaps, and its seconds of processor time."""
     middles: list[list[str]] = [[] for _ in systems]
@@ -164,7 +164,7 @@ def measure(
     seconds: float,
     judge: Judge,
     words: int,
-) -> tuple[Figures, Draws]:
+) -> tuple[FillFigures, Draws]:
     spans = [gap.span for gap in gaps]
     hits = np.array([[float(m == s), 1.0] for m, s in zip(middles, spans, strict=True)])
     characters, phrases = chrf(), bleu()
@@ -174,7 +174,7 @@ def measure(
     after = 2 + of_characters.shape[1]
     exact, quality = 100 * draws[:, 0] / draws[:, 1], characters.score(draws[:, 2:after])
     long_enough = words >= BLEU_WORDS
-    figures = Figures(
+    figures = FillFigures(
         system=system,
         words=words,
         gaps=len(gaps),
@@ -191,8 +191,8 @@ def measure(
     return figures, (exact, quality)
 
 
-def compared(best: tuple[Figures, Draws], other: tuple[Figures, Draws]) -> Figures:
-    """Figures of `other`, with how far `best` is ahead of it."""
+def compared(best: tuple[FillFigures, Draws], other: tuple[FillFigures, Draws]) -> FillFigures:
+    """The figures of `other`, with how far `best` is ahead of it."""
     (ours, our_draws), (theirs, their_draws) = best, other
     exact = compare(ours.exact - theirs.exact, our_draws[0] - their_draws[0])
     quality = compare(ours.chrf - theirs.chrf, our_draws[1] - their_draws[1])
@@ -224,7 +224,7 @@ HEADINGS = (
 )
 
 
-def table(figures: Sequence[Figures], beam: int) -> Table:
+def table(figures: Sequence[FillFigures], beam: int) -> Table:
     lines = tuple(
         (
             str(each.words),
@@ -244,16 +244,16 @@ def table(figures: Sequence[Figures], beam: int) -> Table:
 
 
 def measure_beam(
-    systems: Sequence[System],
+    systems: Sequence[FillingSystem],
     judge: Judge,
     sources: Sequence[str],
     references: Sequence[str],
     count: int,
     beam: int,
     seed: int,
-) -> list[Figures]:
+) -> list[FillFigures]:
     """The figures of all systems for spans of all lengths."""
-    figures: list[Figures] = []
+    figures: list[FillFigures] = []
     for words in SPANS:
         gaps = cut_gaps(sources, references, words, count, seed)
         if not gaps:
@@ -296,9 +296,9 @@ def main() -> None:
     if str(from_left.description.order) != "1x1":
         parser.error(f"--left-to-right: {arguments.left_to_right} is not a 1x1 model")
     systems = [
-        System(order, from_both_ends),
-        System("1x1", from_left),
-        System("1x1, prefix only", from_left, prefix_only=True),
+        FillingSystem(order, from_both_ends),
+        FillingSystem("1x1", from_left),
+        FillingSystem("1x1, prefix only", from_left, prefix_only=True),
     ]
     judge = Judge(arguments.left_to_right)
     machine = this_machine()

@@ -29,14 +29,14 @@ SAMPLES = 1000
 
 
 @dataclass(frozen=True)
-class System:
+class RescoredSystem:
     name: str
     translator: Translator
     beam: int
 
 
 @dataclass(frozen=True)
-class Figures:
+class RescoreFigures:
     """One metric of one system."""
 
     system: str
@@ -48,8 +48,12 @@ class Figures:
 
 
 def measure(
-    systems: Sequence[System], fast: int, exact: int, sources: Sequence[str], lines: Sequence[str]
-) -> list[Figures]:
+    systems: Sequence[RescoredSystem],
+    fast: int,
+    exact: int,
+    sources: Sequence[str],
+    lines: Sequence[str],
+) -> list[RescoreFigures]:
     """`fast` and `exact` are the numbers of the systems that the others are compared with."""
     texts: list[list[str]] = [[] for _ in systems]
     seconds = [0.0] * len(systems)
@@ -70,7 +74,7 @@ def measure(
                 for other in (fast, exact)
             ]
             figures.append(
-                Figures(
+                RescoreFigures(
                     system=system.name,
                     metric=metric.title,
                     score=scores[number],
@@ -107,12 +111,12 @@ def main() -> None:
     )
     beam = arguments.beam
     systems = [
-        System(f"{arguments.model}, beam {beam}", fast, beam),
-        System(f"{arguments.rescore}, beam {beam}", exact, beam),
-        System(f"{arguments.model}, rescored, beam {beam}", fast.rescored_by(exact), beam),
-        System(f"{arguments.rescore}, beam {2 * beam}", exact, 2 * beam),
-        System(f"{arguments.model}, beam 1", fast, 1),
-        System(f"{arguments.rescore}, beam 1", exact, 1),
+        RescoredSystem(f"{arguments.model}, beam {beam}", fast, beam),
+        RescoredSystem(f"{arguments.rescore}, beam {beam}", exact, beam),
+        RescoredSystem(f"{arguments.model}, rescored, beam {beam}", fast.rescored_by(exact), beam),
+        RescoredSystem(f"{arguments.rescore}, beam {2 * beam}", exact, 2 * beam),
+        RescoredSystem(f"{arguments.model}, beam 1", fast, 1),
+        RescoredSystem(f"{arguments.rescore}, beam 1", exact, 1),
     ]
     figures = measure(systems, 0, 1, sources, references)
     cells = tuple(

@@ -147,7 +147,7 @@ def search_variant(
 
 
 @dataclass(frozen=True)
-class Figures:
+class VariantFigures:
     """What one variant did with one model."""
 
     model: str
@@ -166,7 +166,7 @@ class Figures:
 
 def measure(
     model: str, sources: Sequence[str], references: Sequence[str], beam: int
-) -> list[Figures]:
+) -> list[VariantFigures]:
     directory = find_model(model)
     description = read_description(directory)
     special, order = description.model.special, description.order
@@ -218,7 +218,7 @@ def measure(
         ]
         length, expected = statistics[variant][0].sum(axis=0)[:2]
         figures.append(
-            Figures(
+            VariantFigures(
                 model=model,
                 variant=variant.name,
                 bleu=totals[variant][0],

@@ -76,3 +76,14 @@ def test_a_line_imports_only_from_itself_and_from_those_above() -> None:
             if below > line:
                 exceptions.add((module, imported))
     assert exceptions == {EXCEPTION}
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """In the package and the experiments, private ones too: who reads a name knows the thing."""
+    places: dict[str, list[str]] = {}
+    for folder in (PACKAGE, ROOT / "experiments"):
+        for path in sorted(folder.rglob("*.py")):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef):
+                    places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}

@@ -41,10 +41,10 @@ from bothends.evaluation.bench.synthetic import (
 from bothends.evaluation.bench.systems import (
     Bothends,
     Label,
-    Outcome,
     Parts,
     Request,
     Threads,
+    TimedOutcome,
     arrangements,
 )
 from bothends.evaluation.bench.workload import RandomIds, read_pairs
@@ -79,10 +79,12 @@ class Sleeper:
     def arrangements(self, cores: int) -> list[Threads]:
         return arrangements(cores)
 
-    def translate(self, sources: Sequence[IntArray], request: Request, threads: Threads) -> Outcome:
+    def translate(
+        self, sources: Sequence[IntArray], request: Request, threads: Threads
+    ) -> TimedOutcome:
         self.log.append(str(self.label))
         sleep(self.seconds(threads))
-        return Outcome([[7] * request.max_length for _ in sources], [4] * len(sources), None)
+        return TimedOutcome([[7] * request.max_length for _ in sources], [4] * len(sources), None)
 
 
 def sleeper(
@@ -95,7 +97,7 @@ def sleeper(
 
 def turn(seconds: float, parts: Parts | None = None) -> Turn:
     """A turn of one call on one sentence."""
-    return Turn((Call(seconds, seconds, Outcome([[5, 6]], [3], parts), [], 3, parts),))
+    return Turn((Call(seconds, seconds, TimedOutcome([[5, 6]], [3], parts), [], 3, parts),))
 
 
 def case(
@@ -263,7 +265,7 @@ def test_a_busy_machine_is_told_of() -> None:
     quiet = case("1x1", "onnx", [1.0, 1.0])
     assert not report_on(quiet)["notes"]
     busy = case("1x1", "onnx", [])
-    busy.turns = [Turn((Call(1.0, 0.5, Outcome([[5]], [1], None), [], 1, None),))]
+    busy.turns = [Turn((Call(1.0, 0.5, TimedOutcome([[5]], [1], None), [], 1, None),))]
     assert "a single thread had a processor for 50% of its time" in report_on(busy)["notes"][0]
 
 

@@ -21,7 +21,7 @@ from bothends.documents import (
 from bothends.errors import BothendsError, warn
 from bothends.streaming import split_into_windows
 from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
-from bothends.translate_files import MOST_WARNINGS, Output
+from bothends.translate_files import MOST_WARNINGS, TranslationOutput
 from bothends.translation import TranslationOptions
 from bothends.translator import Translator
 
@@ -115,7 +115,7 @@ class DocumentTranslator:
 def translate_documents(
     documents: DocumentTranslator,
     paths: Sequence[Path],
-    output: Output,
+    output: TranslationOutput,
     format: DocumentFormat,
     invalid: Invalid,
 ) -> None:
@@ -126,7 +126,9 @@ def translate_documents(
     documents.summarise()
 
 
-def translate_lines(documents: DocumentTranslator, reader: LineReader, output: Output) -> int:
+def translate_lines(
+    documents: DocumentTranslator, reader: LineReader, output: TranslationOutput
+) -> int:
     """Translate line by line, some at a time; the number of lines."""
     count = 0
     for window in split_into_windows(_as_lines(reader), weigh=len):

@@ -64,7 +64,7 @@ def _record(translation: Translation) -> dict[str, Any]:
     return record
 
 
-class Output(Protocol):
+class TranslationOutput(Protocol):
     """Where translations go."""
 
     def write(self, file: int, text: str) -> None:
@@ -247,7 +247,7 @@ class Watch:
 def translate_files(
     translator: Translator,
     reader: LineReader,
-    output: Output,
+    output: TranslationOutput,
     options: TranslationOptions,
     style: LineFormat,
     *,

@@ -23,7 +23,7 @@ class UnplaceableError(Exception):
 
 
 @dataclass(slots=True)
-class Token:
+class OffsetToken:
     """A word or mark at its offsets, or an opaque thing with its number."""
 
     start: int
@@ -60,15 +60,15 @@ class Tag:
     end: int = 0
 
 
-def tokenize(text: str, offset: int = 0) -> list[Token]:
+def tokenize(text: str, offset: int = 0) -> list[OffsetToken]:
     """The words and marks of a text; white space is between them."""
     return [
-        Token(offset + match.start(), offset + match.end(), match[0].casefold())
+        OffsetToken(offset + match.start(), offset + match.end(), match[0].casefold())
         for match in _TOKEN.finditer(text)
     ]
 
 
-def place_tags(tags: Sequence[Tag], source_length: int, target: Sequence[Token]) -> int:
+def place_tags(tags: Sequence[Tag], source_length: int, target: Sequence[OffsetToken]) -> int:
     """Set `begin` and `end` of all tags; the number of those whose place was guessed."""
     where = {token.thing: at for at, token in enumerate(target) if token.thing is not None}
     ratio = len(target) / max(1, source_length)
@@ -79,7 +79,7 @@ def _place_among(
     tags: Sequence[Tag],
     low: int,
     high: int,
-    target: Sequence[Token],
+    target: Sequence[OffsetToken],
     where: dict[int, int],
     ratio: float,
 ) -> int:
@@ -106,7 +106,7 @@ def _place_among(
 
 
 def _gaps(
-    low: int, high: int, target: Sequence[Token], taken: bytearray, own: set[int]
+    low: int, high: int, target: Sequence[OffsetToken], taken: bytearray, own: set[int]
 ) -> list[tuple[int, int]]:
     """Stretches without other tags and without things of others; empty ones at the edges too."""
     gaps = []
@@ -123,7 +123,11 @@ def _gaps(
 
 
 def _choose(
-    tag: Tag, gaps: list[tuple[int, int]], target: Sequence[Token], own: set[int], ratio: float
+    tag: Tag,
+    gaps: list[tuple[int, int]],
+    target: Sequence[OffsetToken],
+    own: set[int],
+    ratio: float,
 ) -> bool:
     """Choose a stretch in one of the gaps; whether it is a guess."""
     expected = tag.first * ratio
@@ -157,7 +161,10 @@ def _choose(
 
 
 def _find(
-    words: Sequence[str], gaps: list[tuple[int, int]], target: Sequence[Token], expected: float
+    words: Sequence[str],
+    gaps: list[tuple[int, int]],
+    target: Sequence[OffsetToken],
+    expected: float,
 ) -> tuple[int, int] | None:
     """The stretch that shares most with these words, near the expected place where several do."""
     if not words:
@@ -185,7 +192,7 @@ def _find(
 
 
 def _with_marks(
-    tag: Tag, begin: int, end: int, gaps: list[tuple[int, int]], target: Sequence[Token]
+    tag: Tag, begin: int, end: int, gaps: list[tuple[int, int]], target: Sequence[OffsetToken]
 ) -> tuple[int, int]:
     """The stretch with the marks beside it that the tag holds in the source too."""
     low, high = next(gap for gap in gaps if gap[0] <= begin <= gap[1])

@@ -14,7 +14,7 @@ from itertools import takewhile
 
 from bothends.documents.pieces import Atom, Close, New, Open, Piece, Text, merge_new
 from bothends.documents.placeholders import PlaceholderStyle
-from bothends.documents.placement import Tag, Token, place_tags, tokenize
+from bothends.documents.placement import OffsetToken, Tag, place_tags, tokenize
 
 _SPACE = re.compile(r"\s+")
 _WIDE = re.compile("[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
@@ -117,11 +117,11 @@ class SentenceRequest:
         found = self._style.find(translation, self.numbers)
         if found is None:
             return None
-        target: list[Token] = []
+        target: list[OffsetToken] = []
         cursor = 0
         for start, end, index in found:
             target += tokenize(translation[cursor:start], cursor)
-            target.append(Token(start, end, thing=index))
+            target.append(OffsetToken(start, end, thing=index))
             cursor = end
         target += tokenize(translation[cursor:], cursor)
         placed, length = self._in_tokens(hints)
@@ -133,14 +133,14 @@ class SentenceRequest:
     def _in_tokens(self, hints: dict[str, str]) -> tuple[list[Tag], int]:
         """The tags over source tokens instead of items, with their words and things."""
         starts: list[int] = []
-        tokens: list[Token] = []
+        tokens: list[OffsetToken] = []
         thing = 0
         for item in self.items:
             starts.append(len(tokens))
             if isinstance(item, Text):
                 tokens += tokenize(item.text)
             elif isinstance(item, Thing):
-                tokens.append(Token(0, 0, thing=thing))
+                tokens.append(OffsetToken(0, 0, thing=thing))
                 thing += 1
         starts.append(len(tokens))
         texts = {id(tag): text for tag, text in self._tag_texts()}
@@ -171,7 +171,7 @@ class SentenceRequest:
         return [token.word for token in tokenize(hint) if token.is_word and token.word not in names]
 
 
-def _edge_marks(tokens: Sequence[Token]) -> list[str]:
+def _edge_marks(tokens: Sequence[OffsetToken]) -> list[str]:
     return [
         token.word for token in takewhile(lambda token: token.word and not token.is_word, tokens)
     ]
@@ -205,7 +205,7 @@ def _all(tags: Sequence[Tag]) -> list[Tag]:
 class _Writer:
     """Writes a translation with its tags and things as pieces."""
 
-    def __init__(self, text: str, tokens: Sequence[Token], things: Sequence[Thing]) -> None:
+    def __init__(self, text: str, tokens: Sequence[OffsetToken], things: Sequence[Thing]) -> None:
         self.text = text
         self.tokens = tokens
         self.things = things

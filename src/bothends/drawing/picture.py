@@ -11,7 +11,7 @@ from bothends.order import GenerationOrder
 
 
 @dataclass(frozen=True)
-class Token:
+class DrawnToken:
     """A word, or the end symbol, and the slot it is generated in."""
 
     label: str
@@ -31,7 +31,7 @@ class Picture:
     """An order at work on some words."""
 
     order: GenerationOrder
-    text: tuple[Token, ...]
+    text: tuple[DrawnToken, ...]
     """The words in text order, then the end symbol."""
 
     @classmethod
@@ -45,7 +45,7 @@ class Picture:
         directions = order.direction_ids(length).tolist()
         strands = order.strands
         tokens = [
-            Token(
+            DrawnToken(
                 label=word,
                 slot=slot,
                 step=slot // order.block_size + 1,
@@ -55,7 +55,7 @@ class Picture:
             )
             for index, (word, slot) in enumerate(zip(words, slots, strict=True))
         ]
-        end = Token("end", length, order.steps(length), strand=None, moves_right=True)
+        end = DrawnToken("end", length, order.steps(length), strand=None, moves_right=True)
         return cls(order, (*tokens, end))
 
     @property
@@ -63,7 +63,7 @@ class Picture:
         return self.text[-1].step
 
     @property
-    def generated(self) -> list[Token]:
+    def generated(self) -> list[DrawnToken]:
         """In generation order."""
         return sorted(self.text, key=lambda token: token.slot)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bothends.drawing.picture import Picture, Token
+from bothends.drawing.picture import DrawnToken, Picture
 from bothends.drawing.shapes import HUES, Panel, svg_document, svg_text
 from bothends.drawing.width import display_width
 from bothends.errors import UsageError
@@ -139,11 +139,11 @@ def _mask(picture: Picture) -> Panel:
     return panel
 
 
-def _hue(token: Token) -> str:
+def _hue(token: DrawnToken) -> str:
     return "end" if token.strand is None or token.given else f"s{token.strand % len(HUES)}"
 
 
-def _label(token: Token, x: int, y: int, width: int, kind: str) -> str:
+def _label(token: DrawnToken, x: int, y: int, width: int, kind: str) -> str:
     return svg_text(x + width // 2, y + 20, token.label, f"{kind} centre")
 
 
@@ -151,7 +151,7 @@ def _box(x: int, y: int, width: int, kind: str) -> str:
     return f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{_HEIGHT}" rx="5"/>'
 
 
-def _new(token: Token, x: int, y: int, width: int) -> str:
+def _new(token: DrawnToken, x: int, y: int, width: int) -> str:
     """A box with a point in the direction of its strand."""
     if token.strand is None:
         return _box(x, y, width, _hue(token))

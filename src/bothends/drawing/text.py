@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bothends.drawing.picture import Picture, Token
+from bothends.drawing.picture import DrawnToken, Picture
 from bothends.drawing.width import align_right, display_width
 from bothends.order import GenerationOrder
 
@@ -60,7 +60,7 @@ class _Pen:
     def __init__(self, color: bool) -> None:
         self.color = color
 
-    def __call__(self, text: str, token: Token, bold: bool = False) -> str:
+    def __call__(self, text: str, token: DrawnToken, bold: bool = False) -> str:
         if not self.color or token.strand is None or token.given:
             return text
         return f"\x1b[{'1;' if bold else ''}{_HUES[token.strand % len(_HUES)]}m{text}\x1b[0m"
@@ -84,7 +84,7 @@ def _steps(picture: Picture, width: int, pen: _Pen) -> list[str]:
     return lines
 
 
-def _word(token: Token, step: int) -> str:
+def _word(token: DrawnToken, step: int) -> str:
     """A cell of the same width at every step: room for an arrow on both sides, and a space."""
     shown = step >= token.step or token.given
     label = token.label if shown else "·".center(display_width(token.label))
@@ -109,7 +109,7 @@ def _long_steps(picture: Picture, width: int, pen: _Pen) -> list[str]:
     return lines
 
 
-def _mark(group: Sequence[Token], step: int, pen: _Pen) -> str:
+def _mark(group: Sequence[DrawnToken], step: int, pen: _Pen) -> str:
     done = [token for token in group if token.step <= step]
     if not done:
         return "·"

@@ -40,7 +40,7 @@ MAX_FRAMES = 4096
 
 
 @dataclass(frozen=True)
-class _Request:
+class _FillRequest:
     source: Sequence[int]
     given: GivenEnds
     #: most tokens of the text
@@ -97,7 +97,7 @@ class Filler:
                 f"prefix and suffix have {words + 1} words, more than max_words "
                 f"{options.max_words}; allow more"
             )
-        request = _Request(source_tokens, given, limit, frozenset(map(bare_word, first_words)))
+        request = _FillRequest(source_tokens, given, limit, frozenset(map(bare_word, first_words)))
         fillings = self._find(request, options)
         if not fillings and options.words is not None:
             fillings = self._nearest(request, replace(options, words=None), options.words)
@@ -108,7 +108,7 @@ class Filler:
             )
         return fillings[: options.n_best]
 
-    def _nearest(self, request: _Request, options: FillOptions, words: int) -> list[Filling]:
+    def _nearest(self, request: _FillRequest, options: FillOptions, words: int) -> list[Filling]:
         """Fillings with a number of words as near to `words` as is found."""
         for distance in range(1, 4):
             for number in (words - distance, words + distance):
@@ -117,7 +117,7 @@ class Filler:
         wide = replace(options, n_best=max(options.n_best, 16), beam=max(options.beam, 16))
         return sorted(self._find(request, wide), key=lambda one: abs(one.words - words))
 
-    def _find(self, request: _Request, options: FillOptions) -> list[Filling]:
+    def _find(self, request: _FillRequest, options: FillOptions) -> list[Filling]:
         given = request.given
         rules = Rules(self.vocabularies.target, given, options, request.first_words)
         frames: dict[Frame, Ends] = {}

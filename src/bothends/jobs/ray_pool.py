@@ -85,7 +85,7 @@ class _Run:
         self._ray = ray
         self._pool = pool
         self._work = ray.put(work)  # once, not with every worker
-        self._actor = ray.remote(num_cpus=1, max_restarts=0)(_Worker)
+        self._actor = ray.remote(num_cpus=1, max_restarts=0)(_Actor)
         self._tasks = tasks
         self._lost = lost
         #: tasks at hand, such as those whose workers were lost, with the number of the attempt
@@ -223,7 +223,7 @@ class _Run:
             )
 
 
-class _Worker:
+class _Actor:
     """An actor: what `work` needs is loaded once."""
 
     def __init__(self, work: Work[Any, Any], node: str) -> None:

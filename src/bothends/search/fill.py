@@ -111,7 +111,7 @@ def _fill(
 ) -> None:
     """Search some frames together and add what they become to `results`."""
     size = order.block_size
-    live = _Live(
+    live = _LiveFrames(
         frames,
         given=order.target_slots([frame.tokens for frame in frames], special.end, special.pad),
         logprobs=np.zeros((len(frames), 1)),
@@ -158,7 +158,9 @@ def _fill(
             state = engine.select(state, parents)
 
 
-def _choices(live: _Live, order: GenerationOrder, here: range) -> list[tuple[int, int, Choice]]:
+def _choices(
+    live: _LiveFrames, order: GenerationOrder, here: range
+) -> list[tuple[int, int, Choice]]:
     """Frames and slots of the present block at which not every word is possible."""
     found = []
     for line, frame in enumerate(live.frames):
@@ -189,7 +191,7 @@ def _with_known(top: TopK, forced: FloatArray, known: IntArray, free: BoolArray,
 
 
 @dataclass
-class _Live:
+class _LiveFrames:
     """The open hypotheses of the frames that are not done. A row of logprob -inf is dead."""
 
     frames: list[Frame]
@@ -199,7 +201,7 @@ class _Live:
 
     def continued(
         self, logprobs: DoubleArray, tokens: IntArray, beam: int
-    ) -> tuple[_Live, IntArray]:
+    ) -> tuple[_LiveFrames, IntArray]:
         """The best candidates of each frame, and the row that each continues.
 
         No more rows than the frame with the most candidates needs: while only known tokens are
@@ -211,12 +213,12 @@ class _Live:
         rows = self.logprobs.shape[1]
         parents = best // (logprobs.shape[1] // rows)
         history = np.concatenate([self.history[line, parents], tokens[line, best]], axis=2)
-        live = _Live(self.frames, self.given, logprobs[line, best], history)
+        live = _LiveFrames(self.frames, self.given, logprobs[line, best], history)
         return live, line * rows + parents
 
-    def take(self, lines: BoolArray) -> _Live:
+    def take(self, lines: BoolArray) -> _LiveFrames:
         frames = [frame for frame, kept in zip(self.frames, lines, strict=True) if kept]
-        return _Live(frames, self.given[lines], self.logprobs[lines], self.history[lines])
+        return _LiveFrames(frames, self.given[lines], self.logprobs[lines], self.history[lines])
 
 
 class _Results:
@@ -247,7 +249,7 @@ class _Results:
                 lowest.append(worst / self.options.score(1.0, length))
         return np.array(lowest)[:, None]
 
-    def add(self, live: _Live, done: BoolArray) -> None:
+    def add(self, live: _LiveFrames, done: BoolArray) -> None:
         """Take the hypotheses of the frames that have got their end symbol."""
         for i, row in np.argwhere(done[:, None] & (live.logprobs > -np.inf)):
             frame, logprob = live.frames[i], float(live.logprobs[i, row])
@@ -263,7 +265,7 @@ class _Results:
 
 
 def _refuse(
-    live: _Live,
+    live: _LiveFrames,
     order: GenerationOrder,
     logprobs: DoubleArray,
     tokens: IntArray,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bothends.drawing.picture import Picture, Token
+from bothends.drawing.picture import DrawnToken, Picture
 from bothends.order import GenerationOrder
 from bothends.translation import Translation
 
@@ -37,7 +37,7 @@ class Step:
         }
 
 
-def written_tokens(order: GenerationOrder, translation: Translation) -> tuple[Token, ...]:
+def written_tokens(order: GenerationOrder, translation: Translation) -> tuple[DrawnToken, ...]:
     """The tokens of a translation in text order, each with its step and strand.
 
     None if repeated words were removed from it: its tokens are not those that were written, so that
@@ -49,7 +49,7 @@ def written_tokens(order: GenerationOrder, translation: Translation) -> tuple[To
     return tuple(tokens) if last == translation.steps + translation.steps_saved else ()
 
 
-def direction(token: Token) -> Literal["right", "left"]:
+def direction(token: DrawnToken) -> Literal["right", "left"]:
     """Where the strand of a token grows."""
     return "right" if token.moves_right else "left"
 

@@ -103,7 +103,7 @@ class AlternativesRequest(Body):
     model: Code | None = None
 
 
-class Hypothesis(BaseModel):
+class V1Hypothesis(BaseModel):
     text: str
     score: float
     logprob: float
@@ -118,12 +118,12 @@ class Hypothesis(BaseModel):
     finished: bool = Field(description="False if it was cut at the length limit.")
 
 
-class Sentence(Hypothesis):
+class Sentence(V1Hypothesis):
     source: str
     source_pieces: list[str]
     truncated: bool
     seconds: float = Field(description="Time of its batch, which it may have shared.")
-    hypotheses: list[Hypothesis] = Field(description="The `n_best`, this one first.")
+    hypotheses: list[V1Hypothesis] = Field(description="The `n_best`, this one first.")
 
 
 class Result(BaseModel):

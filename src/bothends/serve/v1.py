@@ -24,10 +24,10 @@ from bothends.serve.schemas import (
     Alternative,
     AlternativesRequest,
     AlternativesResponse,
-    Hypothesis,
     ModelInfo,
     Result,
     Sentence,
+    V1Hypothesis,
     V1Request,
     V1Response,
 )
@@ -221,9 +221,9 @@ def _sentence(order: GenerationOrder, sentence: TranslatedSentence) -> Sentence:
     )
 
 
-def _hypothesis(order: GenerationOrder, found: Translation) -> Hypothesis:
+def _hypothesis(order: GenerationOrder, found: Translation) -> V1Hypothesis:
     written = written_tokens(order, found)
-    return Hypothesis(
+    return V1Hypothesis(
         text=found.text,
         score=found.score,
         logprob=found.logprob,

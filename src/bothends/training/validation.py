@@ -23,7 +23,7 @@ from bothends.training.step import Tensors, summed_loss
 
 
 @dataclass(frozen=True)
-class Score:
+class ValidationScore:
     """The task's metric, higher is better, and how it was computed."""
 
     value: float
@@ -36,7 +36,7 @@ class ValidationResult:
 
     #: nats per target token, without label smoothing
     loss: float
-    score: Score | None
+    score: ValidationScore | None
 
     @property
     def perplexity(self) -> float:
@@ -73,7 +73,7 @@ class Validator:
         if self.metric is not None:
             wanted = len(self.pairs) if self.settings.sentences is None else self.settings.sentences
             texts, references = self._translate(model, range(min(wanted, len(self.pairs))))
-            score = Score(self.metric.of(texts, references), self.metric.signature)
+            score = ValidationScore(self.metric.of(texts, references), self.metric.signature)
         model.train(training)
         return ValidationResult(loss, score)
 

@@ -24,7 +24,13 @@ from bothends.evaluation.bench.synthetic import (
     synthetic_config,
 )
 from bothends.evaluation.bench.systems import Bothends, Label
-from bothends.evaluation.bench.workload import OPTIONS, RandomIds, Text, Workload, read_pairs
+from bothends.evaluation.bench.workload import (
+    OPTIONS,
+    RandomIds,
+    TextWorkload,
+    Workload,
+    read_pairs,
+)
 from bothends.jobs.filter_process import ProgramOptions
 from bothends.metrics.named import default_tokenizer
 from bothends.metrics.sums import bleu, tokenizer_for
@@ -163,7 +169,7 @@ def _models(wanted: BenchOptions, scratch: Path, notes: list[str]) -> Iterator[C
             tokenizer = tokenizer_for(description.target_language)
             if pairs.references is not None:
                 bleu(tokenizer)  # what it wants and is not installed is named before the work
-            workload = Text(
+            workload = TextWorkload(
                 wanted.source.name, pairs.lines, vocabularies, config, pairs.references, tokenizer
             )
             if overlong := workload.overlong:

@@ -16,7 +16,7 @@ from time import perf_counter, process_time, sleep
 
 from bothends.errors import UsageError
 from bothends.evaluation.bench.machine import Bandwidth, step_bytes
-from bothends.evaluation.bench.systems import Outcome, Parts, Threads, TimedSystem
+from bothends.evaluation.bench.systems import Parts, Threads, TimedOutcome, TimedSystem
 from bothends.evaluation.bench.workload import Workload
 from bothends.model.config import ModelConfig
 from bothends.processes import available_cores
@@ -55,7 +55,7 @@ class Call:
 
     seconds: float
     cpu_seconds: float  # of all threads of this process
-    outcome: Outcome
+    outcome: TimedOutcome
     lines: list[str]
     tokens: int  # end symbols among them
     parts: Parts | None

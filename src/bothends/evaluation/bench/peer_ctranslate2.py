@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bothends.evaluation.bench.systems import Label, Outcome, Request, Threads, arrangements
+from bothends.evaluation.bench.systems import Label, Request, Threads, TimedOutcome, arrangements
 from bothends.model.config import ModelConfig
 from bothends.model.shortlist import Shortlist
 from bothends.model.sinusoid import position_encodings
@@ -172,7 +172,9 @@ class CTranslate2:
     def arrangements(self, cores: int) -> list[Threads]:
         return arrangements(cores)
 
-    def translate(self, sources: Sequence[IntArray], request: Request, threads: Threads) -> Outcome:
+    def translate(
+        self, sources: Sequence[IntArray], request: Request, threads: Threads
+    ) -> TimedOutcome:
         results = self._translator(threads).translate_batch(
             [[str(token) for token in source.tolist()] for source in sources],
             # 0: the whole batch at once; else shares for the workers, which it sorts itself.
@@ -189,7 +191,7 @@ class CTranslate2:
         tokens = [[int(token) for token in result.hypotheses[0]] for result in results]
         # One step for each token, and one for the end symbol where there was room for it.
         steps = [min(len(each), request.max_length) + 1 for each in tokens]
-        return Outcome(tokens, steps, parts=None)
+        return TimedOutcome(tokens, steps, parts=None)
 
 
 def _load(directory: Path, precision: str, threads: Threads) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from bothends.convert.to_marian import POSITIONS, marian_state
 from bothends.engines.protocol import pad_sources
 from bothends.errors import BothendsError
-from bothends.evaluation.bench.systems import Label, Outcome, Request, Threads
+from bothends.evaluation.bench.systems import Label, Request, Threads, TimedOutcome
 from bothends.model.config import ModelConfig
 from bothends.model.weights import Weights
 from bothends.order import IntArray
@@ -77,7 +77,9 @@ class Transformers:
     def arrangements(self, cores: int) -> list[Threads]:
         return [Threads(1, cores)]
 
-    def translate(self, sources: Sequence[IntArray], request: Request, threads: Threads) -> Outcome:
+    def translate(
+        self, sources: Sequence[IntArray], request: Request, threads: Threads
+    ) -> TimedOutcome:
         import torch
 
         torch.set_num_threads(threads.each)
@@ -95,7 +97,7 @@ class Transformers:
             )
         tokens = [self._text(row) for row in generated.tolist()]
         steps = [min(len(each), request.max_length) + 1 for each in tokens]
-        return Outcome(tokens, steps, parts=None)
+        return TimedOutcome(tokens, steps, parts=None)
 
     def _text(self, row: list[int]) -> list[int]:
         """The tokens between the start symbol and the end symbol."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bothends.errors import UsageError
 from bothends.evaluation.bench.measure import Contestant
-from bothends.evaluation.bench.systems import OWN_THREADS, Label, Outcome, Request, Threads
+from bothends.evaluation.bench.systems import OWN_THREADS, Label, Request, Threads, TimedOutcome
 from bothends.evaluation.bench.workload import Lines, Pairs
 from bothends.jobs.filter_process import ProgramOptions
 from bothends.jobs.line_program import LineProgram
@@ -34,10 +34,12 @@ class Program:
     def arrangements(self, cores: int) -> list[Threads]:
         return [OWN_THREADS]
 
-    def translate(self, sources: Sequence[IntArray], request: Request, threads: Threads) -> Outcome:
+    def translate(
+        self, sources: Sequence[IntArray], request: Request, threads: Threads
+    ) -> TimedOutcome:
         lines = [bytes(source.tolist()).decode("utf-8") for source in sources]
         answers = self.program.exchange(lines)
-        return Outcome([list(answer.encode()) for answer in answers], [0] * len(answers), None)
+        return TimedOutcome([list(answer.encode()) for answer in answers], [0] * len(answers), None)
 
 
 @contextmanager

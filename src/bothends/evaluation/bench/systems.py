@@ -119,7 +119,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TimedOutcome:
     """What came out of one call."""
 
     #: target tokens of each sentence, in text order, without the end symbol
@@ -142,7 +142,7 @@ class TimedSystem(Protocol):
 
     def translate(
         self, sources: Sequence[IntArray], request: Request, threads: Threads
-    ) -> Outcome: ...
+    ) -> TimedOutcome: ...
 
 
 class TimedEngine(Generic[State]):
@@ -227,7 +227,9 @@ class Bothends:
             return [Threads(workers) for workers in sorted({1, cores})]
         return arrangements(cores)
 
-    def translate(self, sources: Sequence[IntArray], request: Request, threads: Threads) -> Outcome:
+    def translate(
+        self, sources: Sequence[IntArray], request: Request, threads: Threads
+    ) -> TimedOutcome:
         engine = self._load(threads.each)
         if threads.workers == 1:
             return self._search(engine, sources, request)
@@ -238,7 +240,7 @@ class Bothends:
 
     def _search(
         self, engine: Engine[Any], sources: Sequence[IntArray], request: Request
-    ) -> Outcome:
+    ) -> TimedOutcome:
         started = perf_counter()
         timed = TimedSearch(engine) if isinstance(engine, WholeSearch) else TimedEngine(engine)
         # Sources come with the tokens around them, as peers want them.
@@ -251,7 +253,7 @@ class Bothends:
         best = [hypotheses[0] for hypotheses in found]
         parts = timed.parts
         parts.search = perf_counter() - started - parts.encoder - parts.decoder
-        return Outcome([each.tokens for each in best], [each.steps for each in best], parts)
+        return TimedOutcome([each.tokens for each in best], [each.steps for each in best], parts)
 
 
 def arrangements(cores: int) -> list[Threads]:
@@ -265,9 +267,9 @@ def split(sources: Sequence[IntArray], shares: int) -> list[Sequence[IntArray]]:
     return [sources[start : start + size] for start in range(0, len(sources), size)]
 
 
-def merge(outcomes: Sequence[Outcome]) -> Outcome:
+def merge(outcomes: Sequence[TimedOutcome]) -> TimedOutcome:
     """The outcome of workers side by side: its parts are those of the slowest of them."""
-    return Outcome(
+    return TimedOutcome(
         [tokens for outcome in outcomes for tokens in outcome.tokens],
         [steps for outcome in outcomes for steps in outcome.steps],
         max((outcome.parts or Parts() for outcome in outcomes), key=lambda parts: parts.seconds),

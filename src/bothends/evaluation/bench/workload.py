@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bothends.errors import BothendsError, UsageError
-from bothends.evaluation.bench.systems import Outcome, Request
+from bothends.evaluation.bench.systems import Request, TimedOutcome
 from bothends.metrics.sums import DEFAULT_TOKENIZER
 from bothends.model.config import ModelConfig
 from bothends.order import IntArray
@@ -48,12 +48,12 @@ class RandomIds:
         limit = self.slots - 1  # the last slot is where the end symbol could be
         return Request(beam, 0 if self.never_ends else limit, limit)
 
-    def write(self, outcome: Outcome) -> list[str]:
+    def write(self, outcome: TimedOutcome) -> list[str]:
         return []
 
 
 @dataclass(frozen=True)
-class Text:
+class TextWorkload:
     """Lines of text, translated until the model ends them."""
 
     name: str
@@ -87,7 +87,7 @@ class Text:
         longest = max(map(len, sources)) - len(self.config.framed([]))
         return Request(beam, 0, OPTIONS.limit(longest), limits_by_source=True)
 
-    def write(self, outcome: Outcome) -> list[str]:
+    def write(self, outcome: TimedOutcome) -> list[str]:
         return self.vocabularies.target.decode(outcome.tokens)
 
 
@@ -112,11 +112,11 @@ class Lines:
     def request(self, sources: Sequence[IntArray], beam: int) -> Request:
         return Request(beam, 0, sys.maxsize)
 
-    def write(self, outcome: Outcome) -> list[str]:
+    def write(self, outcome: TimedOutcome) -> list[str]:
         return [bytes(tokens).decode("utf-8") for tokens in outcome.tokens]
 
 
-Workload = RandomIds | Text | Lines
+Workload = RandomIds | TextWorkload | Lines
 
 
 def _check_batch(size: int, name: str, sentences: int) -> None:

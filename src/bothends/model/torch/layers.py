@@ -93,7 +93,7 @@ class Attention(nn.Module):
         return projected
 
 
-class SelfAttention(Attention):
+class SelfAttentionModule(Attention):
     """Attention of a sequence to itself, or of a block to all slots so far."""
 
     def __init__(self, attention: spec.SelfAttention, config: ModelConfig) -> None:
@@ -108,7 +108,7 @@ class SelfAttention(Attention):
         return self.attend(query, keys, values, mask)
 
 
-class CrossAttention(Attention):
+class CrossAttentionModule(Attention):
     """Attention to the source, whose keys and values are computed once per sentence."""
 
     def __init__(self, attention: spec.CrossAttention, config: ModelConfig) -> None:
@@ -128,7 +128,7 @@ class CrossAttention(Attention):
         return self.attend(query, state.memory_keys, state.memory_values, memory_mask).view_as(x)
 
 
-class FeedForward(nn.Module):
+class FeedForwardModule(nn.Module):
     """Two linear layers around an activation."""
 
     def __init__(self, layers: spec.FeedForward, config: ModelConfig) -> None:
@@ -161,12 +161,12 @@ class Layer(nn.Module):
         return output
 
 
-class EncoderLayer(Layer):
+class EncoderLayerModule(Layer):
     def __init__(self, layer: spec.EncoderLayer, config: ModelConfig) -> None:
         super().__init__(config)
-        self.self_attention = SelfAttention(layer.self_attention, config)
+        self.self_attention = SelfAttentionModule(layer.self_attention, config)
         self.self_attention_norm = layer_norm(layer.self_attention_norm)
-        self.feed_forward = FeedForward(layer.feed_forward, config)
+        self.feed_forward = FeedForwardModule(layer.feed_forward, config)
         self.feed_forward_norm = layer_norm(layer.feed_forward_norm)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -174,14 +174,14 @@ class EncoderLayer(Layer):
         return self.residual(x, self.feed_forward_norm, self.feed_forward)
 
 
-class DecoderLayer(Layer):
+class DecoderLayerModule(Layer):
     def __init__(self, layer: spec.DecoderLayer, config: ModelConfig) -> None:
         super().__init__(config)
-        self.self_attention = SelfAttention(layer.self_attention, config)
+        self.self_attention = SelfAttentionModule(layer.self_attention, config)
         self.self_attention_norm = layer_norm(layer.self_attention_norm)
-        self.cross_attention = CrossAttention(layer.cross_attention, config)
+        self.cross_attention = CrossAttentionModule(layer.cross_attention, config)
         self.cross_attention_norm = layer_norm(layer.cross_attention_norm)
-        self.feed_forward = FeedForward(layer.feed_forward, config)
+        self.feed_forward = FeedForwardModule(layer.feed_forward, config)
         self.feed_forward_norm = layer_norm(layer.feed_forward_norm)
 
     def start(self, memory: Tensor) -> LayerState:

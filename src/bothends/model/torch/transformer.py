@@ -25,8 +25,8 @@ from bothends.model.config import ModelConfig
 from bothends.model.sinusoid import position_encodings
 from bothends.model.torch.dropout import CheapDropout
 from bothends.model.torch.layers import (
-    DecoderLayer,
-    EncoderLayer,
+    DecoderLayerModule,
+    EncoderLayerModule,
     LayerState,
     embedding,
     layer_norm,
@@ -126,7 +126,7 @@ class Encoder(nn.Module):
     def __init__(self, stack: spec.Stack[spec.EncoderLayer], config: ModelConfig) -> None:
         super().__init__()
         self.embedding_norm = layer_norm(stack.embedding_norm)
-        self.layers = nn.ModuleList(EncoderLayer(layer, config) for layer in stack.layers)
+        self.layers = nn.ModuleList(EncoderLayerModule(layer, config) for layer in stack.layers)
         self.norm = layer_norm(stack.norm)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -140,7 +140,7 @@ class Decoder(nn.Module):
     def __init__(self, stack: spec.Stack[spec.DecoderLayer], config: ModelConfig) -> None:
         super().__init__()
         self.embedding_norm = layer_norm(stack.embedding_norm)
-        self.layers = nn.ModuleList(DecoderLayer(layer, config) for layer in stack.layers)
+        self.layers = nn.ModuleList(DecoderLayerModule(layer, config) for layer in stack.layers)
         self.norm = layer_norm(stack.norm)
 
     def start(self, memory: Memory) -> DecoderState:
