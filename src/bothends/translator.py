@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
+from bothends.drafting import Drafted, Drafting
 from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision, default_engine, load_engine
 from bothends.errors import UsageError, warn
@@ -34,8 +35,6 @@ from bothends.streaming import Workers, split_into_windows
 from bothends.text.arguments import ONE_DRAFT, STREAM, TEXTS, check_lines
 from bothends.text.vocabulary import Vocabularies
 from bothends.text_model import (
-    Drafted,
-    Drafting,
     NumberedPair,
     Scoring,
     TextModel,

@@ -1,0 +1,65 @@
+"""Translating from a draft: what the translation may look like, such as that of an earlier version.
+
+It changes the time and, but for rounding, nothing else (`bothends.search.draft`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bothends.streaming import WindowTasks
+from bothends.text.sentences import split_sentences
+from bothends.text_model import EncodedPair, Translating
+from bothends.translation import Translation
+
+
+class Drafted(NamedTuple):
+    """A line, and what its translation may look like, as text or tokens."""
+
+    line: str
+    draft: str | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """The job of translating a line from a draft: its sentences, each from its part of it."""
+
+    translating: Translating
+
+    def prepare(self, window: Sequence[Drafted]) -> WindowTasks[EncodedPair]:
+        vocabularies = self.translating.model.vocabularies
+        tasks: list[EncodedPair] = []
+        tasks_of_line = []
+        for line, draft in window:
+            first, sentences = len(tasks), self.translating.sentences(line)
+            for number, source in enumerate(vocabularies.source.encode(sentences)):
+                if sentences[number].strip() and source:
+                    part = self._part(draft, number, len(sentences))
+                    tasks.append(EncodedPair(tuple(source), part))
+            tasks_of_line.append(range(first, len(tasks)))
+        return WindowTasks(tasks, [len(task.source) + 1 for task in tasks], tasks_of_line)
+
+    def run(self, tasks: Sequence[EncodedPair]) -> list[Translation]:
+        model, options = self.translating.model, self.translating.options
+        return [
+            model.translate_from_draft(tuple(task.source), task.target, options) for task in tasks
+        ]
+
+    def join(self, results: Sequence[Translation]) -> Translation:
+        return self.translating.join(results)
+
+    def _part(self, draft: str | Sequence[int], number: int, sentences: int) -> Sequence[int]:
+        """The tokens of a draft that are of one sentence.
+
+        Those of its own sentence of the same number. A wrong one would change nothing but the time.
+        """
+        target = self.translating.model.vocabularies.target
+        if sentences == 1 and not isinstance(draft, str):
+            return draft
+        text = draft if isinstance(draft, str) else target.decode([draft])[0]
+        if sentences > 1:
+            spans = split_sentences(text, self.translating.target_language)
+            text = text[spans[number].start : spans[number].end] if number < len(spans) else ""
+        return target.encode([text])[0]
