@@ -9,8 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bothends.chain.command import CommandStage
 from bothends.chain.process import run_command
-from bothends.chain.stages import RECORDS, CommandStage
+from bothends.chain.stages import RECORDS
 from bothends.errors import BothendsError
 from bothends.files import locked
 from bothends.jobs.stages import StageGraph

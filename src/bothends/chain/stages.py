@@ -1,16 +1,20 @@
-"""From a chain's recipe to its stages: commands of this tool, each with one output."""
+"""From a chain's recipe to its stages, in the order in which they run."""
 
 from __future__ import annotations
 
-import json
-import os
-import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bothends.chain.command import (
+    CommandStage,
+    as_flags,
+    checksums,
+    dotted,
+    plain_options,
+    spell_value,
+)
 from bothends.chain.recipe import (
     ChainRecipe,
     Converting,
@@ -22,8 +26,6 @@ from bothends.chain.recipe import (
 from bothends.data.shards import MANIFEST
 from bothends.engines.registry import Precision
 from bothends.errors import UsageError, nearest
-from bothends.jobs.digests import file_digest
-from bothends.jobs.stages import Stage
 from bothends.model.directory import CONFIG
 from bothends.model.hub import is_hub_name
 from bothends.training.recipe import Recipe
@@ -40,30 +42,6 @@ DISTILLED, SPLICED = "distilled", "spliced"
 _GIVEN_VOCABULARY = {"vocabulary_size": None, "character_coverage": None}
 #: Settings of a training recipe that do not affect what is learned.
 _OPERATIONAL = ("threads", "device", "precision", "log_every", "tensorboard", "run")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommandStage(Stage):
-    """A stage that a command of this tool makes."""
-
-    #: arguments of `bothends` that write to a directory
-    arguments: Callable[[Path], list[str]]
-    #: arguments that affect speed alone: they may differ from run to run
-    speed_arguments: tuple[str, ...] = ()
-    #: more than one: the command is run by torchrun
-    processes: int = 1
-
-    def arguments_for(self, output: Path) -> list[str]:
-        """All arguments, with another output than the final one."""
-        return [*self.arguments(output), *self.speed_arguments]
-
-    @property
-    def command(self) -> str:
-        """As a user would type it."""
-        program = "bothends"
-        if self.processes > 1:
-            program = f"torchrun --standalone --nproc-per-node {self.processes} -m bothends"
-        return f"{program} {shlex.join(self.arguments_for(self.output))}"
 
 
 def stages_of(chain: ChainRecipe, place: Path) -> list[CommandStage]:
@@ -146,8 +124,8 @@ class _TrainingRecipe:
 def _recipe(training: Training, place: Path, given: Mapping[str, Any]) -> _TrainingRecipe:
     """The recipe of a model with what the chain gives it, which its own settings may change."""
     path = place / training.recipe
-    settings = {**given, **dict(_dotted(training.set))}
-    overrides = [f"{key}={_spell(value)}" for key, value in settings.items()]
+    settings = {**given, **dict(dotted(training.set))}
+    overrides = [f"{key}={spell_value(value)}" for key, value in settings.items()]
     return _TrainingRecipe(load_recipe(path, overrides), (str(path), *overrides))
 
 
@@ -161,10 +139,13 @@ def _splice(chain: ChainRecipe, splicing: Splicing) -> CommandStage:
     texts = (*chain.corpus.source, *chain.corpus.valid_source, chain.evaluation.source)
     return CommandStage(
         name="splice",
-        arguments=lambda output: ["splice", *_flags({**options, "output": output / SPLICED_TEXT})],
+        arguments=lambda output: [
+            "splice",
+            *as_flags({**options, "output": output / SPLICED_TEXT}),
+        ],
         output=chain.directory / "spliced",
         completion_marker=SPLICED_TEXT,
-        settings={**_plain(options, chain.directory), "text": _checksums(texts)},
+        settings={**plain_options(options, chain.directory), "text": checksums(texts)},
     )
 
 
@@ -183,10 +164,10 @@ def _distill(
     flags = {"teacher": exported, **options}
     yield CommandStage(
         name=name,
-        arguments=lambda output: ["distill", *_flags({**flags, "output": output})],
+        arguments=lambda output: ["distill", *as_flags({**flags, "output": output})],
         output=distilled,
         completion_marker=MANIFEST,
-        settings={**_plain(options, directory), "text": _checksums(() if needs else source)},
+        settings={**plain_options(options, directory), "text": checksums(() if needs else source)},
         needs=("teacher-export", *needs),
         resumable=True,
         speed_arguments=("--processes", str(chain.processes)),
@@ -221,13 +202,13 @@ def _convert(chain: ChainRecipe, converting: Converting) -> Iterator[CommandStag
     options = converting.model_dump(exclude={"model", "precision"})
     model = converting.model
     files = sorted(model.rglob("*")) if model.is_dir() else [model]
-    content: dict[str, Any] = {"files": _checksums(path for path in files if not path.is_dir())}
+    content: dict[str, Any] = {"files": checksums(path for path in files if not path.is_dir())}
     if is_hub_name(model):  # of which the converted model says what commit it was
         content = {"repository": str(model)}
     converted = _weights(chain, "teacher")
     yield CommandStage(
         name=_weights_stage(chain, "teacher"),
-        arguments=lambda output: ["convert", str(model), *_flags({**options, "output": output})],
+        arguments=lambda output: ["convert", str(model), *as_flags({**options, "output": output})],
         output=converted,
         completion_marker=CONFIG,
         settings={**options, **content},
@@ -290,7 +271,7 @@ def _train(
     average = {"last": training.average}
     yield CommandStage(
         name=_weights_stage(chain, name),
-        arguments=lambda output: ["average", str(run), *_flags({**average, "output": output})],
+        arguments=lambda output: ["average", str(run), *as_flags({**average, "output": output})],
         output=averaged,
         completion_marker=CONFIG,
         settings=average,
@@ -307,7 +288,7 @@ def _export(name: str, chain: ChainRecipe, weights: Path, precision: Precision) 
     flags = {**export, **sample}
     return CommandStage(
         name=f"{name}-export",
-        arguments=lambda output: ["export", str(weights), *_flags({**flags, "output": output})],
+        arguments=lambda output: ["export", str(weights), *as_flags({**flags, "output": output})],
         output=chain.directory / f"{name}-exported",
         completion_marker=CONFIG,
         settings=export,
@@ -329,10 +310,10 @@ def _prepare(
     texts = (*given, *corpus.valid_source, *corpus.valid_target)
     return CommandStage(
         name=name,
-        arguments=lambda output: ["prepare", *_flags({**options, "output": output})],
+        arguments=lambda output: ["prepare", *as_flags({**options, "output": output})],
         output=output,
         completion_marker=MANIFEST,
-        settings={**_plain(options, directory), "text": _checksums(texts)},
+        settings={**plain_options(options, directory), "text": checksums(texts)},
         needs=needs,
     )
 
@@ -348,7 +329,7 @@ def _evaluate(chain: ChainRecipe, names: list[str], beam: int) -> CommandStage:
 
     def arguments(output: Path) -> list[str]:
         files = {"output": [output / f"{name}.txt" for name in names], "json": output / EVALUATION}
-        return ["evaluate", *_flags({**options, **files})]
+        return ["evaluate", *as_flags({**options, **files})]
 
     return CommandStage(
         name=f"evaluate-beam-{beam}",
@@ -356,47 +337,8 @@ def _evaluate(chain: ChainRecipe, names: list[str], beam: int) -> CommandStage:
         output=chain.directory / f"evaluation-beam-{beam}",
         completion_marker=EVALUATION,
         settings={
-            **_plain(options, chain.directory),
-            "text": _checksums((chain.evaluation.source, chain.evaluation.reference)),
+            **plain_options(options, chain.directory),
+            "text": checksums((chain.evaluation.source, chain.evaluation.reference)),
         },
         needs=tuple(f"{name}-export" for name in names),
     )
-
-
-def _flags(options: Mapping[str, Any]) -> list[str]:
-    """Options as the command line has them; what is None or False is left out."""
-    arguments: list[str] = []
-    for name, value in options.items():
-        flag = f"--{name.replace('_', '-')}"
-        if value is True:
-            arguments.append(flag)
-        elif isinstance(value, (list, tuple)):
-            arguments += [flag, *map(str, value)]
-        elif value is not None and value is not False:
-            arguments += [flag, str(value)]
-    return arguments
-
-
-def _plain(options: Mapping[str, Any], directory: Path) -> dict[str, Any]:
-    """Options as JSON has them; a path as `directory` sees it, however it was spelled."""
-    spell = partial(os.path.relpath, start=directory)
-    plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=spell))
-    return plain
-
-
-def _checksums(texts: Iterable[Path]) -> list[str | None]:
-    """Of files from outside the chain, which may have been edited since; None: no such file yet."""
-    return [file_digest(path) if path.is_file() else None for path in texts]
-
-
-def _dotted(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """`{a: {b: 1}}` as `a.b`, 1: both spellings may stand under `set`."""
-    for key, value in settings.items():
-        if isinstance(value, dict) and value:
-            yield from _dotted(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
-
-
-def _spell(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
