@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bothends.errors import UsageError
 from bothends.streaming import WindowTasks
 from bothends.text.sentences import split_sentences
 from bothends.text_model import EncodedPair, Translating
-from bothends.translation import Translation
+from bothends.translation import Translation, TranslationOptions
 
 
 class Drafted(NamedTuple):
@@ -63,3 +64,11 @@ class Drafting:
             spans = split_sentences(text, self.translating.target_language)
             text = text[spans[number].start : spans[number].end] if number < len(spans) else ""
         return target.encode([text])[0]
+
+
+def check_draft(draft: str | Sequence[int], options: TranslationOptions, words: int) -> None:
+    """Complain about a draft that these options, or a vocabulary of so many words, cannot use."""
+    if options.beam != 1:
+        raise UsageError(f"a draft is for greedy search: use beam 1, not {options.beam}")
+    if not isinstance(draft, str) and not all(token in range(words) for token in draft):
+        raise UsageError("draft: a token is outside the vocabulary")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from bothends.text_model import TextModel, Tokens
 from bothends.translation import Translation, TranslationOptions
@@ -20,6 +20,12 @@ class RescoredModel(TextModel):
     """A text model whose hypotheses are ranked by the mean of its logprob and another model's."""
 
     rescorer: TextModel = field(kw_only=True)
+
+    @classmethod
+    def of(cls, model: TextModel, rescorer: TextModel) -> RescoredModel:
+        """A model as it is, but that another has a say in its ranking."""
+        own = {each.name: getattr(model, each.name) for each in fields(TextModel)}
+        return cls(**own, rescorer=rescorer)
 
     def translate(
         self, sources: Sequence[Tokens], options: TranslationOptions

@@ -1,7 +1,7 @@
 """The one path from text to text: vocabulary, search, vocabulary. And from pairs to scores.
 
-A `TextModel` works on one batch. `Translating` and `Scoring` are jobs that `Workers` run: they cut a
-window of lines or pairs into tasks, and hand batches to the model.
+A `TextModel` works on one batch. `Translating` and `Scoring` are jobs that `Workers` run: they cut
+a window of lines or pairs into tasks, and hand batches to the model.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 from bothends.errors import BothendsError, UsageError
-from bothends.model.directory import Description
 from bothends.model.lengths import LengthStatistics
 from bothends.search.beam import Hypothesis
 from bothends.search.generator import Generator
@@ -297,19 +295,3 @@ def _enough_memory(sentences: Sequence[Sequence[int]], options: str) -> Iterator
         raise BothendsError(
             f"not enough memory for a batch of {tokens:,} tokens; lower {options}"
         ) from None
-
-
-def load_vocabularies(directory: Path, description: Description) -> Vocabularies:
-    """The vocabularies of a model; an error if they have other sizes than its network."""
-    model = description.model
-    vocabularies = Vocabularies.load(directory, model.special)
-    for side, vocabulary, words in (
-        ("source", vocabularies.source, model.vocabulary_size),
-        ("target", vocabularies.target, model.target_size),
-    ):
-        if vocabulary.size != words:
-            raise BothendsError(
-                f"{vocabulary.path}: {vocabulary.size} entries, but the model has {words} "
-                f"{side} words: it is the vocabulary of another model"
-            )
-    return vocabularies

@@ -14,19 +14,16 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, fields
-from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from bothends.drafting import Drafted, Drafting
+from bothends.drafting import Drafted, Drafting, check_draft
 from bothends.engines.protocol import Engine
-from bothends.engines.registry import EngineName, Precision, default_engine, load_engine
-from bothends.errors import UsageError, warn
-from bothends.model.bundled import find_model
-from bothends.model.directory import Description, read_description
-from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist
-from bothends.processes import available_cores
+from bothends.engines.registry import EngineName, Precision
+from bothends.errors import UsageError
+from bothends.loading import load_model
+from bothends.model.directory import Description
+from bothends.model.shortlist import Shortlist
 from bothends.rescoring import RescoredModel
 from bothends.search.generator import Generator
 from bothends.search.options import check_whole_number
@@ -34,19 +31,8 @@ from bothends.search.scoring import ForcedScore
 from bothends.streaming import Workers, split_into_windows
 from bothends.text.arguments import ONE_DRAFT, STREAM, TEXTS, check_lines
 from bothends.text.vocabulary import Vocabularies
-from bothends.text_model import (
-    NumberedPair,
-    Scoring,
-    TextModel,
-    Translating,
-    load_vocabularies,
-)
-from bothends.translation import (
-    BATCH_TOKENS,
-    MAX_SCORED_LENGTH,
-    Translation,
-    TranslationOptions,
-)
+from bothends.text_model import NumberedPair, Scoring, TextModel, Translating
+from bothends.translation import BATCH_TOKENS, MAX_SCORED_LENGTH, Translation, TranslationOptions
 
 if TYPE_CHECKING:
     from collections.abc import Generator as Stream
@@ -123,27 +109,8 @@ class Translator:
         Raises:
             BothendsError: The directory is missing or damaged, or lacks what the engine needs.
         """
-        directory = find_model(directory, weights=engine == "torch")
-        description = read_description(directory)
-        vocabularies = load_vocabularies(directory, description)
-        if threads is not None and threads < 1:
-            raise UsageError(f"threads must be at least 1, but is {threads}")
-        engine = engine or default_engine(directory, precision, description)
-        network = load_engine(engine, directory, precision, device, description)
-        if shortlist and engine != "native" and (directory / SHORTLIST).is_file():
-            warn(f"{directory}: the {engine} engine takes no notice of its {SHORTLIST}")
-        if engine == "torch":
-            # PyTorch spreads a single batch over cores, or over a GPU.
-            from bothends.engines.torch import limited_threads
-
-            context = partial(limited_threads, threads)
-            return cls(network, description, vocabularies, 1, context, engine)
-        workers = threads or available_cores()
-        words = None
-        if shortlist and engine == "native":
-            sizes = description.model.vocabulary_size, description.model.target_size
-            words = read_shortlist(directory, *sizes)
-        return cls(network, description, vocabularies, workers, engine_name=engine, shortlist=words)
+        model = load_model(directory, precision, threads, engine, device, shortlist)
+        return cls(**{each.name: getattr(model, each.name) for each in fields(model)})
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an iterable of str, too
@@ -370,10 +337,7 @@ class Translator:
         are as before.
         """
         rescored = copy(self)
-        rescored._model = RescoredModel(
-            **{each.name: getattr(self._model, each.name) for each in fields(TextModel)},
-            rescorer=other._model,
-        )
+        rescored._model = RescoredModel.of(self._model, other._model)
         rescored._workers = Workers(self.threads)
         return rescored
 
@@ -388,23 +352,13 @@ class Translator:
     def __enter__(self) -> Translator:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _submit_from_draft(
         self, text: str, draft: str | Sequence[int], job: Translating
     ) -> Future[Translation]:
-        if job.options.beam != 1:
-            raise UsageError(f"a draft is for greedy search: use beam 1, not {job.options.beam}")
-        if not isinstance(draft, str):
-            size = self.vocabularies.target.size
-            if not all(token in range(size) for token in draft):
-                raise UsageError("draft: a token is outside the vocabulary")
+        check_draft(draft, job.options, self.vocabularies.target.size)
         return self._workers.submit(Drafting(job), Drafted(text, draft))
 
     @property

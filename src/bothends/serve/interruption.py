@@ -137,17 +137,12 @@ class LimitedWork(LimitedTime):
             self._connection.listeners.add(self._leave)
         super().__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: Any) -> None:
         if self._connection is not None:
             self._connection.listeners.discard(self._leave)
         if self._watching is not None:
             self._watching.cancel()
-        super().__exit__(kind, error, traceback)
+        super().__exit__(*exception)
 
     def _leave(self) -> None:
         self.interrupt(self._gone)
