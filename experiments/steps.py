@@ -21,6 +21,7 @@ from bothends.errors import BothendsError
 from bothends.evaluation.bench.machine import this_machine
 from bothends.jobs.stages import Stage, StageGraph
 from bothends.model.directory import CONFIG
+from bothends.search.options import SearchOptions
 from bothends.search.scoring import ForcedScore
 from bothends.text.pairs import read_lines
 from bothends.training.run import RunDirectory, differences
@@ -262,7 +263,7 @@ def sign(model: Model, setting: Setting) -> str:
         "order": model.order,
         "engine": "onnx",
         **asdict(setting),
-        "length_penalty": 0.6,
+        "length_penalty": SearchOptions.length_penalty,
         "threads": 1,
         "bothends": "+".join(filter(None, [machine.bothends, machine.commit])),
         "onnxruntime": machine.packages.get("onnxruntime"),

@@ -35,25 +35,28 @@ def plain_translation(arguments: Sequence[str]) -> Callable[[], None] | None:
         known = _OPTIONS[name]
         if given[name].startswith("-") or (known is not None and given[name] not in known):
             return None
-    beam = given.get("--beam", "4")
+    beam = given.get("--beam", "1")  # any number stands for the default
     # A name that tells a format, or holds a pattern, takes more thought.
     plain = all(word and not Path(word).suffix and not set("*?[") & set(word) for word in files)
     if not plain or not (beam.isascii() and beam.isdecimal() and int(beam) > 0):
         return None
-    return lambda: _translate(files, int(beam), given)
+    return lambda: _translate(files, given)
 
 
-def _translate(files: Sequence[str], beam: int, given: dict[str, str]) -> None:
+def _translate(files: Sequence[str], given: dict[str, str]) -> None:
     from bothends.translate_request import TranslationRequest, carry_out
     from bothends.translation import TranslationOptions
     from bothends.translator import LoadOptions
 
     model, engine = given.get("--model"), given.get("--engine")
+    options = TranslationOptions()
+    if "--beam" in given:
+        options = TranslationOptions(beam=int(given["--beam"]))
     carry_out(
         TranslationRequest(
             [Path(file) for file in files],
             model=Path(model) if model else None,
             loading=LoadOptions(engine),  # type: ignore[arg-type]  # one of its names
-            options=TranslationOptions(beam=beam),
+            options=options,
         )
     )

@@ -41,8 +41,8 @@ def bench(
             "one layer), and orders.",
         ),
     ] = None,
-    batch: Annotated[str, typer.Option(help="Sentences translated together.")] = "1,32",
-    beam: Annotated[str, typer.Option(help="Hypotheses kept; 1 is greedy.")] = "1,4",
+    batch: Annotated[str, typer.Option(help="Batch sizes, in sentences.")] = "1,32",
+    beam: Annotated[str, typer.Option(help="Beam sizes; 1 is greedy search.")] = "1,4",
     threads: Annotated[
         str,
         typer.Option(help="Cores per system, or auto: one for a single sentence, all for a batch."),
@@ -82,9 +82,13 @@ def bench(
     shortlist: ShortlistOption = True,
     synthetic_shortlist: Annotated[
         int | None,
-        typer.Option(min=50, help="Measure synthetic models with so many random words, too."),
+        typer.Option(
+            min=50, help="Also measure synthetic models with a shortlist of this many words."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of weights, sources and turns.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed of weights, sources and turns.")
+    ] = 0,
     json_: JsonFileOption = None,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw speed-ups: .svg or .png.")

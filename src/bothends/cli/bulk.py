@@ -33,13 +33,13 @@ ShardLinesOption = Annotated[
 OnCrashOption = Annotated[
     Literal["error", "empty", "aside"],
     typer.Option(
-        help="A line that crashes workers: name it and fail, translate it to nothing, or keep it "
-        "aside in crashed.jsonl as well."
+        help="If a line crashes workers: fail and name it, leave its translation empty, or leave "
+        "it empty and keep the line in crashed.jsonl."
     ),
 ]
 SameKindOption = Annotated[
     bool,
-    typer.Option("--same-kind", help="Insist on one kind of processor: others may round apart."),
+    typer.Option("--same-kind", help="Use one kind of processor only: others may round otherwise."),
 ]
 ShardPictureOption = Annotated[
     str | None,

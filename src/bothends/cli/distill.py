@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,7 +21,6 @@ from bothends.cli.options import (
     CommandRestartOption,
     CommandTimeoutOption,
     CommandWindowOption,
-    EngineOption,
     LengthPenaltyOption,
     MaxSourceLengthOption,
 )
@@ -95,7 +94,9 @@ def distill(
     on_crash: OnCrashOption = "error",
     same_kind: SameKindOption = False,
     picture: ShardPictureOption = None,
-    engine: EngineOption = "onnx",
+    engine: Annotated[
+        Literal["native", "onnx", "torch"], typer.Option(help="What runs the teacher's network.")
+    ] = "onnx",
 ) -> None:
     """Let a teacher translate the corpus that students learn from.
 
@@ -131,7 +132,7 @@ def distill(
     model = command = None
     if teacher is not None:
         directory = find_model(teacher, weights=engine == "torch")
-        model = ModelTeacher(directory, engine or "onnx", beam, length_penalty, max_source_length)
+        model = ModelTeacher(directory, engine, beam, length_penalty, max_source_length)
     if teacher_command is not None:
         program = ProgramOptions.parse(
             teacher_command, command_timeout, command_window, command_restart

@@ -39,7 +39,7 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Text for the models to translate; tells lines that are one text's references.",
+            help="Text for the models to translate. Equal lines are one text with more references.",
         ),
     ] = None,
     command: CommandOption = None,
@@ -60,8 +60,8 @@ def evaluate(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="sacreBLEU's: 13a, intl, char, zh, ja-mecab, none, ...; else by the language of "
-            "the model."
+            help="sacreBLEU's tokenizer: 13a, intl, char, zh, ja-mecab, none, ... Default: by the "
+            "model's target language."
         ),
     ] = None,
     bootstrap: Annotated[

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bothends.cli.options import EngineOption, JsonOption, ModelOption, PrecisionOption
+from bothends.cli.options import DEFAULTS, EngineOption, JsonOption, ModelOption, PrecisionOption
 from bothends.cli.outputs import check_writable
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ def fill(
     model: ModelOption = None,
     json_: JsonOption = False,
     words: Annotated[
-        int | None, typer.Option(min=1, help="Exact number of words of the whole translation.")
+        int | None, typer.Option(min=1, help="Exact number of words of the whole text.")
     ] = None,
-    length: Annotated[int | None, typer.Option(min=1, help="Exact number of tokens of it.")] = None,
-    min_words: Annotated[int, typer.Option(min=0, help="Fewest words of it.")] = 0,
-    max_words: Annotated[int | None, typer.Option(min=1, help="Most words of it.")] = None,
+    length: Annotated[int | None, typer.Option(min=1, help="Exact number of tokens.")] = None,
+    min_words: Annotated[int, typer.Option(min=0, help="Minimum number of words.")] = 0,
+    max_words: Annotated[int | None, typer.Option(min=1, help="Maximum number of words.")] = None,
     include: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help="A word or phrase to use in the gap; may be repeated."),
@@ -41,7 +41,9 @@ def fill(
         list[str] | None,
         typer.Option(metavar="WORD", help="A word not to use in the gap; may be repeated."),
     ] = None,
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept per length of the gap.")] = 4,
+    beam: Annotated[
+        int, typer.Option(min=1, help="Beam size for each length of the gap.")
+    ] = DEFAULTS.beam,
     svg: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw how the gap of the best translation is filled."),
@@ -51,8 +53,8 @@ def fill(
 ) -> None:
     """Write what lies between a given beginning and end.
 
-    Without --suffix, a given beginning is continued; without both, the whole text is translated,
-    for example in exactly so many words.
+    Without --suffix, it continues the beginning. Without both, it translates the whole text, for
+    example with a given number of words.
     """
     from bothends.drawing import draw_gap_svg
     from bothends.files import write_output

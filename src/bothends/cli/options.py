@@ -16,7 +16,7 @@ ModelOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Model directory, bundled model, or hf:org/name[@revision]."),
 ]
-BeamOption = Annotated[int, typer.Option(min=1, help="Hypotheses kept; 1 is greedy search.")]
+BeamOption = Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy search.")]
 LengthPenaltyOption = Annotated[
     float, typer.Option(min=0, help="Exponent of the length normalisation; 0 prefers short output.")
 ]
@@ -24,7 +24,7 @@ DeduplicateOption = Annotated[
     bool, typer.Option("--deduplicate", help="Drop words and phrases that repeat immediately.")
 ]
 MaxSourceLengthOption = Annotated[
-    int, typer.Option(min=1, help="Longest line in tokens; the rest is cut off.")
+    int, typer.Option(min=1, help="Longest line, in tokens; the rest is cut off.")
 ]
 ThreadsOption = Annotated[
     int | None, typer.Option(min=1, help="Batches translated at once. Default: one per core.")
@@ -62,7 +62,7 @@ CommandTimeoutOption = Annotated[
     float, typer.Option(help="Seconds to wait for a program's answer.")
 ]
 CommandWindowOption = Annotated[
-    int, typer.Option(min=1, help="Lines sent to a program before it must have answered them all.")
+    int, typer.Option(min=1, help="Lines sent to a program before waiting for its answers.")
 ]
 CommandRestartOption = Annotated[
     bool,

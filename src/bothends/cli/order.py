@@ -21,11 +21,11 @@ def order(
     text: Annotated[
         str | None, typer.Option(help="Show it on these words instead of numbered tokens.")
     ] = None,
-    svg: Annotated[Path | None, typer.Option(help="Draw it into this file as well.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Also draw it, as SVG, into this file.")] = None,
 ) -> None:
     """Show which token is generated at which step.
 
-    With the positions, directions and mask that the network is given.
+    Also shows positions, directions and the mask, as the network gets them.
     """
     from bothends.cli.outputs import check_writable
     from bothends.drawing import draw_svg, draw_text, in_ascii

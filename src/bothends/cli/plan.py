@@ -24,55 +24,55 @@ if TYPE_CHECKING:
 
 
 def plan(
-    lines: Annotated[
-        str, typer.Option(help="Lines of the corpus, or several such numbers: 4500000,1e8.")
-    ],
-    workers: Annotated[str, typer.Option(help="Cores, or several such numbers.")] = "1,10,100,1000",
+    lines: Annotated[str, typer.Option(help="Lines of the corpus; several numbers: 4500000,1e8.")],
+    workers: Annotated[
+        str, typer.Option(help="Cores; several numbers are compared.")
+    ] = "1,10,100,1000",
     rate: Annotated[
-        float | None, typer.Option(help="Lines that a core translates in a second; else measured.")
+        float | None, typer.Option(help="Lines per second and core. Default: measured.")
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Text of the corpus: measure all figures with it, here."),
+        typer.Option(metavar="FILE", help="Text of the corpus, to measure all figures with."),
     ] = None,
     measured: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Figures that --json has stored.")
+        Path | None, typer.Option(metavar="FILE", help="Figures stored by --json.")
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="Lines of --source that are measured.")] = 200,
+    sample: Annotated[int, typer.Option(min=1, help="Lines of --source to measure.")] = 200,
     model: ModelOption = None,
     beam: BeamOption = DEFAULTS.beam,
     engine: EngineOption = None,
     losses: Annotated[
         float | None,
-        typer.Option(help="Hours after which a worker is lost, on average; else never."),
+        typer.Option(help="Mean hours until a worker is lost. Default: never."),
     ] = None,
     stragglers: Annotated[
         str | None,
         typer.Option(metavar="SHARE:TIMES", help="Slow workers: 0.05:3 is one in 20, 3 x slower."),
     ] = None,
     overhead: Annotated[
-        float | None, typer.Option(help="Seconds for each shard besides its lines.")
+        float | None, typer.Option(help="Seconds per shard, apart from its lines.")
     ] = None,
-    start: Annotated[float | None, typer.Option(help="Seconds until a worker begins.")] = None,
+    start: Annotated[float | None, typer.Option(help="Seconds until a worker is ready.")] = None,
     restart: Annotated[
         float | None, typer.Option(help="Seconds until a lost worker is replaced.")
     ] = None,
     serial: Annotated[
-        float | None, typer.Option(help="Seconds for each line in the process that merges.")
+        float | None, typer.Option(help="Seconds per line in the merging process.")
     ] = None,
     shard_lines: Annotated[
-        int | None, typer.Option(min=1, help="Lines of a shard; else the best number.")
+        int | None, typer.Option(min=1, help="Lines per shard. Default: the best number.")
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=1, help="Jobs that the text is split into, at work at once.")
+        int, typer.Option(min=1, help="Jobs that share the text and run at the same time.")
     ] = 1,
     json_: JsonFileOption = None,
 ) -> None:
     """Say what a job would take: time, core hours, size of shards.
 
-    With --source, rates, overhead, start and restart are measured here first, in a minute or so;
-    --json FILE stores them for --measured FILE. With --rate, what is not given is taken from a
-    machine of ours (docs/cluster.md).
+    With --source, the rate, overhead, start and restart are measured here first, in about a minute;
+    --json FILE stores them for --measured FILE. With --rate, what you leave out has the value of
+    the machine in docs/cluster.md.
     """
     from dataclasses import replace
 

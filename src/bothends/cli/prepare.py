@@ -45,7 +45,8 @@ def prepare(
     vocabulary_size: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help=f"Entries; by default {_DEFAULT_SIZE}, or what a small text allows."
+            metavar="N",
+            help=f"Number of entries. Default: {_DEFAULT_SIZE}, fewer for a small text.",
         ),
     ] = None,
     vocabulary: Annotated[
@@ -75,7 +76,7 @@ def prepare(
         bool, typer.Option("--split-digits", help="Make every digit a token of its own.")
     ] = False,
     vocabulary_sample: Annotated[
-        int, typer.Option(min=1, help="Most pairs to train the vocabulary on.")
+        int, typer.Option(min=1, help="Maximum pairs to train the vocabulary on.")
     ] = 500_000,
     max_length: Annotated[
         int, typer.Option(help="Drop pairs with more tokens on a side; 0: no limit.")

@@ -15,7 +15,9 @@ def push(
     license_: Annotated[
         str | None,
         typer.Option(
-            "--license", metavar="ID", help="As the Hub spells it, e.g. cc-by-4.0; else the card's."
+            "--license",
+            metavar="ID",
+            help="License, as the Hub spells it: cc-by-4.0. Default: the card's.",
         ),
     ] = None,
     metrics: Annotated[
@@ -23,20 +25,19 @@ def push(
         typer.Option(metavar="FILE", help="JSON of bothends evaluate; may be repeated."),
     ] = None,
     revision: Annotated[
-        str | None, typer.Option(metavar="BRANCH", help="Branch to commit to; else main.")
+        str | None, typer.Option(metavar="BRANCH", help="Branch to commit to. Default: main.")
     ] = None,
     private: Annotated[
         bool, typer.Option("--private", help="Make a new repository private.")
     ] = False,
-    message: Annotated[str | None, typer.Option(help="Message of the commit.")] = None,
+    message: Annotated[str | None, typer.Option(help="Commit message.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Send nothing: print the card, and list the files.")
     ] = False,
 ) -> None:
     """Publish a model on the Hugging Face Hub, with a model card.
 
-    One commit holds all of it. A README.md in DIR stays as it is; what its front matter lacks is
-    added.
+    All files go into one commit. A README.md in DIR is kept; missing front matter is added to it.
     """
     from bothends.publishing.push import PushOptions, plan_upload
     from bothends.publishing.push import push as send

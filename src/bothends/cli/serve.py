@@ -17,7 +17,7 @@ def serve(
         list[Path] | None,
         typer.Option(
             metavar="DIR",
-            help="Directory, bundled model or hf:org/name; may be repeated. Else all bundled ones.",
+            help="Directory, bundled model or hf:org/name; may be repeated. Default: all bundled.",
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -43,17 +43,17 @@ def serve(
         typer.Option(metavar="FILE", help="Glossary: a file of lines source<TAB>target."),
     ] = None,
     max_characters: Annotated[
-        int, typer.Option(min=1, help="Most characters of a request.")
+        int, typer.Option(min=1, help="Maximum characters per request.")
     ] = 20_000,
-    max_lines: Annotated[int, typer.Option(min=1, help="Most lines of a request.")] = 2_000,
-    max_body: Annotated[int, typer.Option(min=1, help="Most bytes of a request.")] = 1_000_000,
-    max_beam: Annotated[int, typer.Option(min=1, help="Widest beam of a request.")] = 16,
-    timeout: Annotated[float, typer.Option(help="Seconds that a request may take.")] = 60.0,
+    max_lines: Annotated[int, typer.Option(min=1, help="Maximum lines per request.")] = 2_000,
+    max_body: Annotated[int, typer.Option(min=1, help="Maximum bytes per request.")] = 1_000_000,
+    max_beam: Annotated[int, typer.Option(min=1, help="Maximum beam size per request.")] = 16,
+    timeout: Annotated[float, typer.Option(help="Time limit of a request, in seconds.")] = 60.0,
     max_waiting: Annotated[
         int, typer.Option(min=1, help="Requests that may wait; others get status 503.")
     ] = 256,
     memory: Annotated[
-        int, typer.Option(min=1, help="Megabytes that loaded models may take.")
+        int, typer.Option(min=1, help="Memory for loaded models, in megabytes.")
     ] = 2_000,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
@@ -65,7 +65,7 @@ def serve(
 ) -> None:
     """Serve translations over HTTP, with a page that shows them.
 
-    The interface is LibreTranslate's, and one of its own under /v1; /docs describes both.
+    It offers LibreTranslate's interface, and its own under /v1; /docs describes both.
     """
     if new_key is not None:
         _make_key(api_keys, new_key)

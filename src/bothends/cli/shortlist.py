@@ -17,18 +17,20 @@ def shortlist(
     source: Annotated[Path, typer.Option(metavar="FILE", help="Source text, line by line.")],
     target: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="Its translations: best those it was distilled from."),
+        typer.Option(
+            metavar="FILE", help="Its translation; best the text the model was trained on."
+        ),
     ],
-    best: Annotated[int, typer.Option(min=1, help="Target words of each source word.")] = 100,
+    best: Annotated[int, typer.Option(min=1, help="Target words kept per source word.")] = 100,
     frequent: Annotated[
-        int, typer.Option(min=0, help="Most frequent words, for every sentence.")
+        int, typer.Option(min=0, help="Frequent target words that every sentence may use.")
     ] = 1000,
-    iterations: Annotated[int, typer.Option(min=1, help="Of the alignment.")] = 5,
+    iterations: Annotated[int, typer.Option(min=1, help="Iterations of the word alignment.")] = 5,
     pairs: Annotated[
-        int, typer.Option(min=1, help="Pairs to learn from, evenly out of all.")
+        int, typer.Option(min=1, help="Pairs to learn from, spread evenly over the text.")
     ] = 200_000,
     held_out: Annotated[
-        int, typer.Option(min=1, help="Pairs to measure it on, not learned from.")
+        int, typer.Option(min=1, help="Pairs held out to measure coverage on.")
     ] = 500,
     beam: BeamOption = DEFAULTS.beam,
     invalid: InvalidOption = "error",
@@ -36,8 +38,8 @@ def shortlist(
 ) -> None:
     """Learn which target words a sentence may use.
 
-    It is stored in the model, whose search is faster with it. Prints how much of held-out
-    translations, and of the model's own, it allows.
+    The shortlist is stored with the model and makes its search faster. Prints its coverage: the
+    share of held-out translations, and of the model's own, that it allows.
     """
     from bothends.shortlisting.learn import ShortlistOptions
     from bothends.shortlisting.report import make_shortlist

@@ -16,14 +16,15 @@ def splice(
     exclude: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE...", help="Files with lines that must not be made, e.g. a test set."
+            metavar="FILE...", help="Files whose lines must not come out, e.g. a test set."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
 ) -> None:
     """Make new source lines from old ones, for a teacher.
 
-    The beginning of one goes on as another does that has the same two words side by side.
+    Two lines that share a pair of neighbouring words are joined there: the beginning of one, the
+    end of the other.
     """
     from bothends.cli.outputs import check_writable
     from bothends.errors import BothendsError

@@ -61,19 +61,21 @@ def translate(
         Literal["lines", "text", "markdown", "html", "srt"] | None,
         typer.Option(
             "--format",
-            help="Format of the input. Default: by file name (.txt, .md, .html, .srt), else lines, "
-            "which are split into sentences; with `lines`, a line is one sentence.",
+            help="Format of the input. Default: by file name (.txt, .md, .html, .srt), otherwise "
+            "lines, split into sentences. With `lines`, every line is one sentence.",
         ),
     ] = None,
     beam: BeamOption = DEFAULTS.beam,
     length_penalty: LengthPenaltyOption = DEFAULTS.length_penalty,
     n_best: Annotated[int, typer.Option(min=1, help="Translations per line.")] = DEFAULTS.n_best,
     min_length: Annotated[
-        int, typer.Option(min=0, help="Fewest tokens of a translation.")
+        int, typer.Option(min=0, help="Minimum length of a translation, in tokens.")
     ] = DEFAULTS.min_length,
     max_length: Annotated[
         int | None,
-        typer.Option(min=1, help="Most tokens of a translation. Default: 2 x the line's + 20."),
+        typer.Option(
+            min=1, help="Maximum length of a translation, in tokens. Default: 2 x the line's + 20."
+        ),
     ] = DEFAULTS.max_length,
     max_source_length: MaxSourceLengthOption = DEFAULTS.max_source_length,
     deduplicate: DeduplicateOption = DEFAULTS.deduplicate,
@@ -99,7 +101,7 @@ def translate(
         typer.Option(metavar="FILE", help="Terms to use, line by line: SOURCE<TAB>TARGET."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at a line or translation that would be cut.")
+        bool, typer.Option("--strict", help="Fail if a line or a translation would be cut.")
     ] = False,
     progress: Annotated[
         bool | None,

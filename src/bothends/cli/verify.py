@@ -13,7 +13,7 @@ def verify(
         list[Path] | None,
         typer.Argument(
             metavar="[DIR]...",
-            help="Models (hf:org/name, too), corpora, runs or chains; else the bundled models.",
+            help="Models (also hf:org/name), corpora, runs or chains. Default: the bundled models.",
         ),
     ] = None,
     record: Annotated[

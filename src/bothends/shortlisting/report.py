@@ -12,6 +12,7 @@ from bothends.evaluation.parallel_lines import read_aligned, read_lines
 from bothends.model.bundled import find_model
 from bothends.model.directory import record_model
 from bothends.model.shortlist import SHORTLIST
+from bothends.search.options import SearchOptions
 from bothends.shortlisting.learn import (
     Coverage,
     ShortlistOptions,
@@ -62,7 +63,7 @@ def make_shortlist(
     target: Path,
     options: ShortlistOptions,
     held_out: int = 500,
-    beam: int = 4,
+    beam: int = SearchOptions.beam,
     invalid: Invalid = "error",
     tell: Callable[[str], None] = lambda message: None,
 ) -> ShortlistReport:

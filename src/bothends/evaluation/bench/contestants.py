@@ -36,7 +36,7 @@ from bothends.metrics.named import default_tokenizer
 from bothends.metrics.sums import bleu, tokenizer_for
 from bothends.model.bundled import find_model
 from bothends.model.config import ModelConfig
-from bothends.model.directory import Description, read_description, write_description
+from bothends.model.directory import WEIGHTS, Description, read_description, write_description
 from bothends.model.hub import origin, short_name, shown
 from bothends.model.shortlist import read_shortlist
 from bothends.model.weights import Weights, in_float32, read_weights
@@ -193,6 +193,12 @@ def _models(wanted: BenchOptions, scratch: Path, notes: list[str]) -> Iterator[C
             yield Contestant(system, workload, config)
         if peers_wait and order == GenerationOrder():
             peers_wait = False
+            if not (directory / WEIGHTS).is_file() and not wanted.peers.asked_for:
+                notes.append(
+                    f"no peers for the models: {name} was exported without its weights "
+                    f"({WEIGHTS}), which peers are made from."
+                )
+                continue
             try:
                 weights = in_float32(read_weights(directory, description))
             except BothendsError as error:
