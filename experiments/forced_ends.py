@@ -24,24 +24,15 @@ import torch.nn.functional as F  # noqa: N812 (its usual name)
 
 from bothends.engines.protocol import pad_sources
 from bothends.engines.torch import TorchEngine
-from bothends.model.config import Dropout, ModelConfig
 from bothends.model.torch.transformer import BlockTensors, Transformer
 from bothends.order import GenerationOrder
 from bothends.search.beam import beam_search
 from bothends.search.fill import FREE, Frame, fill_frames
 from bothends.search.options import SearchOptions
+from toy_training import toy_config, train_toy
 
 WORDS, SHORTEST, LONGEST, BATCH, TESTED = 40, 4, 12, 64, 600
-CONFIG = ModelConfig(
-    vocabulary_size=4 + 3 * WORDS,
-    encoder_layers=1,
-    decoder_layers=1,
-    width=64,
-    heads=4,
-    feed_forward=128,
-    norm="pre",
-    dropout=Dropout(residual=0, attention=0, activation=0, embedding=0),
-)
+CONFIG = toy_config(4 + 3 * WORDS)
 SPECIAL = CONFIG.special
 Pair = tuple[list[int], list[int]]
 
@@ -89,16 +80,7 @@ def train(order: GenerationOrder, updates: int, seed: int, share: float) -> Tran
     torch.manual_seed(seed)
     random = np.random.default_rng(seed)
     model = Transformer(CONFIG, order)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.005, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda update: min((update + 1) / 50, 1) * (1 - update / updates)
-    )
-    for _ in range(updates):
-        optimizer.zero_grad()
-        loss_of(model, draw(random, BATCH), random, share).backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+    train_toy(model, lambda: loss_of(model, draw(random, BATCH), random, share), updates)
     return model.eval()
 
 

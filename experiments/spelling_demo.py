@@ -19,13 +19,13 @@ import torch
 from bothends.drawing import draw_steps
 from bothends.engines.protocol import pad_sources
 from bothends.engines.torch import TorchEngine
-from bothends.model.config import Dropout, preset
 from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
 from bothends.search.beam import Hypothesis, beam_search
 from bothends.search.options import SearchOptions
 from bothends.training.batches import collate
 from bothends.training.step import Tensors, summed_loss
+from toy_training import toy_config, train_toy
 
 ORDERS = [GenerationOrder.parse(name) for name in ("1x1", "2x1", "2x2")]
 SENTENCE = ["We", "write", "this", "sentence", "from", "both", "ends"]
@@ -39,12 +39,7 @@ SCALES = {"thousand": 1000, "hundred": 100}
 SYMBOLS = ["<pad>", "<unk>", "<start>", "<end>", *"0123456789", *ONES, *TENS, *SCALES]
 IDS = {symbol: index for index, symbol in enumerate(SYMBOLS)}
 
-CONFIG = preset(
-    "tiny",
-    vocabulary_size=len(SYMBOLS),
-    **dict(encoder_layers=1, decoder_layers=1, feed_forward=128, norm="pre"),
-    dropout=Dropout(residual=0, attention=0, activation=0, embedding=0),
-)
+CONFIG = toy_config(len(SYMBOLS))
 SPECIAL = CONFIG.special
 GREEDY = SearchOptions(beam=1, max_length=20)
 
@@ -91,20 +86,11 @@ def loss_of(model: Transformer, numbers: Sequence[int]) -> torch.Tensor:
 
 
 def train(order: GenerationOrder, updates: int, seed: int = 1) -> Transformer:
-    """A new model after `updates` of Adam; the learning rate rises, and then falls to 0."""
+    """A new model after so many updates."""
     torch.manual_seed(seed)
     random = np.random.default_rng(seed)
     model = Transformer(CONFIG, order)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.005, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda update: min((update + 1) / 50, 1) * (1 - update / updates)
-    )
-    for _ in range(updates):
-        optimizer.zero_grad()
-        loss_of(model, draw_numbers(random, 64, held_out=False)).backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+    train_toy(model, lambda: loss_of(model, draw_numbers(random, 64, held_out=False)), updates)
     return model
 
 

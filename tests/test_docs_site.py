@@ -100,6 +100,9 @@ def test_every_page_is_in_the_site_and_asks_for_nothing_from_elsewhere(tmp_path:
     api = (site / "api.html").read_text(encoding="utf-8")
     for member in ("Translator.translate", "GenerationOrder.parse", "Translation.text"):
         assert re.search(rf'id="[\w.]*{re.escape(member)}"', api), member
+    # Attributes are described where they are shown, and not in a second list.
+    assert "Attributes:" not in api
+    assert "The translation, one line." in api
 
 
 def test_a_broken_link_fails_the_build(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

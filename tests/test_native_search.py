@@ -16,7 +16,7 @@ from bothends.engines.export import write_graphs
 from bothends.engines.native import extension
 from bothends.engines.native.engine import NativeEngine, order_tables
 from bothends.engines.onnx.engine import OnnxEngine
-from bothends.engines.protocol import TopK, WholeSearch
+from bothends.engines.protocol import SearchRequest, TopK, WholeSearch
 from bothends.errors import BothendsError, UsageError
 from bothends.model.directory import Description, write_description
 from bothends.order import GenerationOrder, IntArray
@@ -220,12 +220,13 @@ def test_a_sentence_uses_only_the_words_it_is_allowed(
     for name in native.instruction_sets():
         engine = NativeEngine.load(directory, name)
         fixed = (engine.order, engine.config.special, 3, 0)
-        together = engine.search(source, *fixed, limits, lists).pools
-        free = engine.search(source, *fixed, limits).pools
+        together = engine.search(SearchRequest(source, *fixed, limits, lists)).pools
+        free = engine.search(SearchRequest(source, *fixed, limits)).pools
         assert together[2] == free[2]
         assert [found.tokens for found in together[5]] == [found.tokens for found in free[5]]
         for row, words, pool in zip(source, lists, together, strict=True):
-            alone = engine.search(row[row != 0][None], *fixed, limits[:1], [words]).pools
+            request = SearchRequest(row[row != 0][None], *fixed, limits[:1], [words])
+            alone = engine.search(request).pools
             assert alone == [pool]
             used = {token for found in pool for token in found.tokens}
             assert not len(words) or used <= {*words.tolist(), engine.config.special.pad}
@@ -290,4 +291,4 @@ def test_allowed_words_are_checked(make_model: MakeModel, tmp_path: Path) -> Non
     fixed = (np.array([[5, 3]]), engine.order, engine.config.special, 1, 0, np.array([4]))
     for words in ([[5, 4]], [[4, 4]], [[WORDS]], [[1], [2]]):
         with pytest.raises(UsageError, match="native engine: "):
-            engine.search(*fixed, [np.array(each) for each in words])
+            engine.search(SearchRequest(*fixed, [np.array(each) for each in words]))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 DEMO = Path(__file__).parents[1] / "experiments" / "spelling_demo.py"
+sys.path.append(str(DEMO.parent))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,24 +14,19 @@ from torch import Tensor
 
 from bothends.engines.protocol import pad_sources
 from bothends.engines.torch import TorchEngine
-from bothends.model.config import Dropout, ModelConfig
 from bothends.model.torch.transformer import BlockTensors, Transformer
 from bothends.order import IntArray
 from bothends.search.beam import Hypothesis, beam_search
 from bothends.search.options import SearchOptions
 from bothends.text.vocabulary import SpecialTokens
 
+# Last, so that no module of the experiments hides another.
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+
+from toy_training import toy_config, train_toy
+
 #: Four special tokens and twelve symbols.
-TOY_CONFIG = ModelConfig(
-    vocabulary_size=16,
-    encoder_layers=1,
-    decoder_layers=1,
-    width=64,
-    heads=4,
-    feed_forward=128,
-    norm="pre",
-    dropout=Dropout(residual=0, attention=0, activation=0, embedding=0),
-)
+TOY_CONFIG = toy_config(16)
 SPECIAL = TOY_CONFIG.special
 #: Sequences have from one symbol, which is less than a block of most orders, up to this many.
 LONGEST = 8
@@ -74,18 +71,8 @@ def loss_of(model: Transformer, pairs: Sequence[Pair]) -> Tensor:
 
 
 def train(model: Transformer, batch: Callable[[], Sequence[Pair]], updates: int) -> None:
-    """Adam with a learning rate that rises for fifty updates and then falls to 0."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.005, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda update: min((update + 1) / 50, 1) * (1 - update / updates)
-    )
-    model.train()
-    for _ in range(updates):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+    """So many updates, each on the next batch."""
+    train_toy(model, lambda: loss_of(model, batch()), updates)
 
 
 def generate(model: Transformer, pairs: Sequence[Pair]) -> list[Hypothesis]:

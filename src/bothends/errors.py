@@ -12,13 +12,21 @@ from collections.abc import Iterable
 
 
 class BothendsError(Exception):
-    """Something in the user's data, files or settings is wrong."""
+    """Something in the user's data, files or settings is wrong.
+
+    Attributes:
+        exit_status: What the command line exits with.
+    """
 
     exit_status = 1
 
 
 class UsageError(BothendsError):
-    """A command, an option or a value was spelled wrongly."""
+    """A command, an option or a value was spelled wrongly.
+
+    Attributes:
+        exit_status: What the command line exits with.
+    """
 
     exit_status = 2
 

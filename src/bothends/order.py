@@ -52,19 +52,24 @@ class GenerationOrder:
 
     Equal orders print the same text, and `parse(str(order)) == order`. A variant that would change
     nothing (`1x1+vanilla-mask`) is refused, so that every order has one spelling.
+
+    Attributes:
+        directions: Strands that are written at once: 1, or an even number.
+        tokens_per_direction: Tokens that each strand gets in a step.
+        vanilla_mask: Slot-causal attention (`i >= j`) instead of block-causal.
+        vanilla_positions: Positions `0 1 2 ...` whatever the directions.
+        independent_directions: No attention across directions.
+        middle_to_side: Each pair of strands starts in the middle of its segment and ends at its
+            sides.
+        autoregressive: The same permutation and positions, but one token per step.
     """
 
     directions: int = 1
     tokens_per_direction: int = 1
-    #: slot-causal attention (`i >= j`) instead of block-causal
     vanilla_mask: bool = False
-    #: positions `0 1 2 ...` whatever the directions
     vanilla_positions: bool = False
-    #: no attention across directions
     independent_directions: bool = False
-    #: each pair of strands starts in the middle of its segment and ends at its sides
     middle_to_side: bool = False
-    #: the same permutation and positions, but one token per step
     autoregressive: bool = False
 
     def __post_init__(self) -> None:

@@ -25,12 +25,12 @@ class TranslationOptions(SearchOptions):
     """How lines are translated: options of the search, and of what comes before and after it.
 
     Attributes:
-        beam: Hypotheses kept per line; 1 is greedy search.
+        beam: Beam size: hypotheses kept per line; 1 is greedy search.
         length_penalty: How much longer translations are preferred; 0 prefers short ones.
         normalisation: How a log probability becomes a score, `"google"` or `"mean"`.
         n_best: Hypotheses to return for each line, at most `beam`.
-        min_length: Fewest tokens of a translation.
-        max_length: Most tokens of a translation; `None` is twice the line's tokens and 20 more.
+        min_length: Minimum length of a translation, in tokens.
+        max_length: Maximum length, in tokens; `None` is twice the line's tokens and 20 more.
         deduplicate: Remove words and phrases that immediately repeat.
         max_source_length: Tokens of a line that are translated; the rest is cut off.
         batch_tokens: Source tokens of a batch, padding included.

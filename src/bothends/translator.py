@@ -99,7 +99,7 @@ class Translator:
         Args:
             directory: A model directory, the name of a bundled model, or `hf:org/name` or
                 `hf:org/name@revision` on the Hugging Face Hub; the default model if None.
-            precision: Insist that the model was exported with this precision.
+            precision: Fail if the model was exported with another precision.
             threads: Cores to use; by default all that the process may use.
             engine: `"native"` runs int8 models, and is their default if it is built; `"onnx"` runs
                 every exported model; `"torch"` needs PyTorch and the model's weights.
@@ -143,9 +143,9 @@ class Translator:
         Args:
             text: One line, or an iterable of lines. An empty line has an empty translation.
             options: How to translate; the defaults if None.
-            draft: What the translation may look like, as text or tokens: that of the text before it
-                was edited. It changes the time and, but for rounding, nothing else. For one text
-                and `beam=1`; with `split_sentences` each sentence has its part of the draft.
+            draft: An earlier translation to start from, as text or tokens, such as that of the text
+                before it was edited. It changes the time and, except for rounding, nothing else.
+                For one text and `beam=1`; with `split_sentences` each sentence gets its part.
             **changes: Fields of `TranslationOptions`, e.g. `beam=1`, that differ from `options`.
 
         Returns:
@@ -211,7 +211,7 @@ class Translator:
         """Translate one text in the background; the future can be waited for or cancelled.
 
         Texts that are submitted are translated one by one: for many of them at once, `translate`
-        and `stream` are faster. A `draft` is that of `translate`.
+        and `stream` are faster. `draft` is as in `translate`.
         """
         if not isinstance(text, str):
             raise TypeError(f"expected a text (str), not {type(text).__name__}")
@@ -332,9 +332,9 @@ class Translator:
         """A translator that ranks the hypotheses of its beam by `other`'s logprobs as well.
 
         For a model that writes several words at once, and a `1x1` model that reads all of its
-        hypotheses in one pass. The `score` of a translation is then that of the mean of both
-        logprobs; its `logprob` stays this model's. It has workers of its own; `fill` and drafts
-        are as before.
+        hypotheses in one pass. The `score` of a translation is then the mean of both logprobs,
+        normalised; its `logprob` stays this model's. It has workers of its own. `fill` and drafts
+        do not use `other`.
         """
         rescored = copy(self)
         rescored._model = RescoredModel.of(self._model, other._model)

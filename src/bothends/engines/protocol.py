@@ -96,22 +96,24 @@ class Searched(NamedTuple):
     steps: int
 
 
+class SearchRequest(NamedTuple):
+    """What a whole search is asked for."""
+
+    source: IntArray  # (S, N)
+    order: GenerationOrder
+    special: SpecialTokens
+    beam: int
+    min_length: int
+    limits: IntArray  # (S,), the most tokens of each target
+    #: Target ids that each sentence may use, in rising order; a sentence with none may use all.
+    #: They are per sentence, so that none depends on its neighbours.
+    allowed: Sequence[IntArray] | None = None
+
+
 @runtime_checkable
 class WholeSearch(Protocol):
     """An engine that searches by itself, without Python between its steps."""
 
-    def search(
-        self,
-        source: IntArray,
-        order: GenerationOrder,
-        special: SpecialTokens,
-        beam: int,
-        min_length: int,
-        limits: IntArray,
-        allowed: Sequence[IntArray] | None = None,
-    ) -> Searched:
-        """All that `beam_search` finds for sources `(S, N)` of at most `limits` `(S,)` tokens.
-
-        `allowed` are the target ids that each sentence may use, in rising order.
-        """
+    def search(self, request: SearchRequest) -> Searched:
+        """All that `beam_search` finds."""
         ...

@@ -11,19 +11,19 @@ from bothends.text.words import bare_word
 
 @dataclass(frozen=True)
 class FillOptions:
-    """What is asked of a filling. Words are those of the whole text, given ends included.
+    """How to fill a gap. Words are counted in the whole text, given ends included.
 
     Attributes:
         n_best: Fillings to return.
-        beam: Hypotheses kept for each length of the gap.
+        beam: Beam size for each length of the gap.
         length_penalty: How much longer texts are preferred.
-        words: Exactly so many words; the nearest number that the model finds otherwise.
-        length: Exactly so many tokens.
-        min_words: Fewest words.
-        max_words: Most words.
+        words: Exact number of words; if the model finds no such text, the nearest number.
+        length: Exact number of tokens.
+        min_words: Minimum number of words.
+        max_words: Maximum number of words.
         include: Words or phrases that must be in the gap, spelled exactly so.
         exclude: Words that must not be in the gap, in any capitalisation.
-        max_length: Most tokens of the text; by default twice those of the source and 20 more.
+        max_length: Maximum number of tokens; by default twice the source's and 20 more.
     """
 
     n_best: int = 1
@@ -72,14 +72,17 @@ class FillOptions:
 
     @property
     def fewest_words(self) -> int:
+        """The least number of words that is allowed."""
         return self.words or self.min_words
 
     @property
     def most_words(self) -> int | None:
+        """The largest number of words that is allowed; None: any."""
         return self.words or self.max_words
 
     @property
     def search(self) -> SearchOptions:
+        """Options of the search for each length of the gap."""
         # Some results say the same in other tokens, so as many as the beam are kept.
         beam = max(self.beam, self.n_best)
         return SearchOptions(beam=beam, n_best=beam, length_penalty=self.length_penalty)
@@ -91,6 +94,8 @@ class Filling:
 
     Attributes:
         text: `prefix + middle + suffix`.
+        prefix: The given beginning.
+        suffix: The given end.
         middle: What was written between them, with its spaces.
         score: `logprob` after length normalisation: fillings are ranked by it.
         logprob: Log probability of the whole text and its end symbol, given the source.

@@ -26,6 +26,8 @@ ATTEMPTS = 3
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+#: Is called with a task whose workers were killed again and again; None: that is an error.
+TellLost = Callable[[Task], None] | None
 _Task = TypeVar("_Task", contravariant=True)
 _Result = TypeVar("_Result", covariant=True)
 
@@ -49,10 +51,7 @@ class Pool(Protocol):
     """Workers that share tasks."""
 
     def run(
-        self,
-        work: Work[Task, Result],
-        tasks: Iterable[Task],
-        lost: Callable[[Task], None] | None = None,
+        self, work: Work[Task, Result], tasks: Iterable[Task], lost: TellLost[Task] = None
     ) -> Iterator[Result]:
         """Do all tasks; results come in the order in which they are finished.
 
@@ -73,10 +72,7 @@ class InThisProcess:
         return "1 process"
 
     def run(
-        self,
-        work: Work[Task, Result],
-        tasks: Iterable[Task],
-        lost: Callable[[Task], None] | None = None,
+        self, work: Work[Task, Result], tasks: Iterable[Task], lost: TellLost[Task] = None
     ) -> Iterator[Result]:
         with work.start() as do:
             for task in tasks:
@@ -102,10 +98,7 @@ class ProcessPool:
         return f"{self.processes} {'process' if self.processes == 1 else 'processes'}"
 
     def run(
-        self,
-        work: Work[Task, Result],
-        tasks: Iterable[Task],
-        lost: Callable[[Task], None] | None = None,
+        self, work: Work[Task, Result], tasks: Iterable[Task], lost: TellLost[Task] = None
     ) -> Iterator[Result]:
         remaining = iter(tasks)
         workers: list[_Worker] = []

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bothends.errors import BothendsError
-from bothends.jobs.pool import ATTEMPTS, NodeError, Pool, Result, Task, Work
+from bothends.jobs.pool import ATTEMPTS, NodeError, Pool, Result, Task, TellLost, Work
 from bothends.jobs.whereabouts import name_node
 
 #: Seconds between two looks for nodes that joined late.
@@ -44,10 +44,7 @@ class RayPool:
         return replace(self, attempts=1, workers=1)
 
     def run(
-        self,
-        work: Work[Task, Result],
-        tasks: Iterable[Task],
-        lost: Callable[[Task], None] | None = None,
+        self, work: Work[Task, Result], tasks: Iterable[Task], lost: TellLost[Task] = None
     ) -> Iterator[Result]:
         ray = _import_ray()
         started = not ray.is_initialized()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bothends.engines.protocol import Engine, Searched, WholeSearch
+from bothends.engines.protocol import Engine, Searched, SearchRequest, WholeSearch
 from bothends.order import GenerationOrder, IntArray
 from bothends.search.beam import (
     Hypothesis,
@@ -41,9 +41,10 @@ def search_batch(
     if not len(source):
         return []
     limits = sentence_limits(source, special, options, max_lengths)
-    lengths = options.min_length, limits
-    searched = engine.search(source, order, special, options.beam, *lengths, allowed)
-    return rank_searched(searched, order, options)
+    request = SearchRequest(
+        source, order, special, options.beam, options.min_length, limits, allowed
+    )
+    return rank_searched(engine.search(request), order, options)
 
 
 def rank_searched(

@@ -7,7 +7,7 @@ runtimes, and computes what those graphs compute: the same integers, float32 els
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from math import lcm
 from pathlib import Path
@@ -17,13 +17,12 @@ from bothends.digests import check_file
 from bothends.engines.native import extension
 from bothends.engines.native.arrays import ArrayNames, array_names
 from bothends.engines.onnx.metadata import check_metadata, check_same_export
-from bothends.engines.protocol import Finding, FloatArray, Searched, TopK
+from bothends.engines.protocol import Finding, FloatArray, Searched, SearchRequest, TopK
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.config import ModelConfig
 from bothends.model.directory import DECODER, ENCODER, Description, read_description
 from bothends.model.spec import Network
 from bothends.order import Block, BoolArray, GenerationOrder, IntArray
-from bothends.text.vocabulary import SpecialTokens
 
 #: What may force an instruction set; otherwise the processor's best is used.
 INSTRUCTION_SET = "BOTHENDS_ISA"
@@ -111,36 +110,24 @@ class NativeEngine:
             )
         return logprobs
 
-    def search(
-        self,
-        source: IntArray,
-        order: GenerationOrder,
-        special: SpecialTokens,
-        beam: int,
-        min_length: int,
-        limits: IntArray,
-        allowed: Sequence[IntArray] | None = None,
-    ) -> Searched:
-        """A whole beam search in one call, which holds no lock of Python.
-
-        `allowed` are the target ids that each sentence may use, in rising order; a sentence with
-        none may use all. They are per sentence, so that none depends on its neighbours.
-        """
+    def search(self, request: SearchRequest) -> Searched:
+        """A whole beam search in one call, which holds no lock of Python."""
+        order, special = request.order, request.special
         # A power of two, so that a few tables serve all limits
-        blocks = 1 << (int(limits.max()) // order.block_size).bit_length()
+        blocks = 1 << (int(request.limits.max()) // order.block_size).bit_length()
         tables = order_tables(order, blocks)
         with _refusing_bad_arrays():
             pools, encoder, decoder, search, steps = self._compiled.search(
-                source,
+                request.source,
                 order.block_size,
                 *tables,
-                beam=beam,
-                min_length=min_length,
-                limits=limits,
+                beam=request.beam,
+                min_length=request.min_length,
+                limits=request.limits,
                 start=special.start,
                 end=special.end,
                 pad=special.pad,
-                allowed=allowed,
+                allowed=request.allowed,
             )
         return Searched(
             [[Finding(*found) for found in pool] for pool in pools],

@@ -17,6 +17,7 @@ from bothends.engines.protocol import (
     Engine,
     FloatArray,
     Searched,
+    SearchRequest,
     State,
     TopK,
     WholeSearch,
@@ -187,20 +188,9 @@ class TimedEngine(Generic[State]):
 class TimedSearch(TimedEngine[Any]):
     """An engine with a search of its own, which knows where its time goes."""
 
-    def search(
-        self,
-        source: IntArray,
-        order: GenerationOrder,
-        special: SpecialTokens,
-        beam: int,
-        min_length: int,
-        limits: IntArray,
-        allowed: Sequence[IntArray] | None = None,
-    ) -> Searched:
+    def search(self, request: SearchRequest) -> Searched:
         engine: Any = self.engine
-        searched: Searched = engine.search(
-            source, order, special, beam, min_length, limits, allowed
-        )
+        searched: Searched = engine.search(request)
         self.parts += Parts(searched.encoder, searched.decoder, steps=searched.steps)
         return searched
 
