@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from griffe import Class, Docstring, DocstringSectionAttributes, Extension, Module
+from griffe import Alias, Class, Docstring, DocstringSectionAttributes, Extension, Module
 
 _SECTION = re.compile(r"\n*^Attributes:\n(?:    .*\n?|\n)*", re.M)
 
@@ -35,6 +35,8 @@ def _move_descriptions(described: Class) -> None:
         if isinstance(section, DocstringSectionAttributes):
             for item in section.value:
                 member = described.all_members.get(item.name)
+                if isinstance(member, Alias):  # inherited
+                    member = member.final_target
                 if member is not None and member.docstring is None:
                     member.docstring = Docstring(item.description, parent=member)
     described.docstring.value = _SECTION.sub("\n", described.docstring.value).rstrip()

@@ -174,9 +174,7 @@ def test_parts_are_those_of_an_engine_that_takes_its_time() -> None:
             return super().step(*arguments)
 
     engine = SlowEngine()
-    system = Bothends(
-        Label("", "", "1x1", "", ""), GenerationOrder(), SpecialTokens(), lambda n: engine
-    )
+    system = Bothends(Label("", "", "1x1", "", ""), GenerationOrder(), CONFIG, lambda n: engine)
     contestant = Contestant(system, workload(), CONFIG)
     call = bench.translate(contestant, slice(0, 2), 1, Threads())
     parts = call.parts

@@ -338,7 +338,7 @@ def test_a_mistake_is_told_in_one_line(
     ("more", "expected"),
     [
         (["memory://x/y"], "memory://x/y: only a job reads and writes URLs: give --workers, too"),
-        (["--same-kind"], "are of a job: give --workers, too"),
+        (["--same-kind"], "are for jobs: add --workers"),
     ],
 )
 def test_what_only_a_job_can_do_is_said(

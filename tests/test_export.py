@@ -281,7 +281,7 @@ def test_a_sample_for_no_check(
     model: Path, options: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["export", str(model), *options.split(), "--sample", str(model / CONFIG)]
-    assert_complains(arguments, "--sample is for the check of int8, which --no-check", 2, capsys)
+    assert_complains(arguments, "--sample is for the int8 check, which --no-check", 2, capsys)
 
 
 def test_a_reference_without_a_sample(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,7 +82,7 @@ def our_engine(config: ModelConfig, weights: Weights, directory: Path) -> OnnxEn
 
 def ours(config: ModelConfig, weights: Weights, directory: Path) -> Bothends:
     engine = our_engine(config, weights, directory)
-    return Bothends(LABEL, ORDER, config.special, lambda threads: engine)
+    return Bothends(LABEL, ORDER, config, lambda threads: engine)
 
 
 def ctranslate2_translator(config: ModelConfig, weights: Weights, directory: Path) -> Any:

@@ -229,7 +229,7 @@ def offline(hub: Hub, model: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]
         (other_scores, "evaluation.json: evaluates another, and not"),
         (no_scores, "not the JSON of bothends evaluate"),
         (race, "the Hub answered 412"),
-        (offline, "HF_HUB_OFFLINE forbids to ask the Hub"),
+        (offline, "HF_HUB_OFFLINE forbids asking the Hub"),
     ],
 )
 def test_what_can_go_wrong_is_one_line(
@@ -250,6 +250,6 @@ def test_what_can_go_wrong_is_one_line(
 
 def test_a_licence_and_a_name_are_needed(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, line = error_line(["push", str(model), NAME], capsys)
-    assert (status, "under which licence? Say --license ID" in line) == (2, True)
+    assert (status, "no licence; give --license ID" in line) == (2, True)
     status, line = error_line(["push", str(model), "tiny", "--license", "mit"], capsys)
     assert (status, line) == (2, "tiny: expected a repository, org/name")

@@ -49,7 +49,7 @@ def load_model(
     engine = engine or default_engine(directory, precision, description)
     network = load_engine(engine, directory, precision, device, description)
     if shortlist and engine != "native" and (directory / SHORTLIST).is_file():
-        warn(f"{directory}: the {engine} engine takes no notice of its {SHORTLIST}")
+        warn(f"{directory}: the {engine} engine ignores its {SHORTLIST}")
     if engine == "torch":
         # PyTorch spreads a single batch over cores, or over a GPU.
         from bothends.engines.torch import limited_threads

@@ -76,7 +76,7 @@ def read_measured(path: Path) -> Measured:
     except OSError as error:
         raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError:  # pydantic's errors are such, too
-        raise BothendsError(f"{path}: not what plan --measure --json writes") from None
+        raise BothendsError(f"{path}: not written by plan --source FILE --json") from None
 
 
 def measure(teacher: Teacher, engine: str, source: Place, sample: int, cores: int) -> Measured:

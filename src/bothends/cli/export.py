@@ -40,9 +40,7 @@ def export(
     if reference is not None and sample is None:
         raise UsageError("--reference belongs to --sample, which is missing")
     if sample is not None and not (check and precision == "int8"):
-        raise UsageError(
-            "--sample is for the check of int8, which --no-check and float32 leave out"
-        )
+        raise UsageError("--sample is for the int8 check, which --no-check and float32 switch off")
     try:
         import onnx  # noqa: F401
         import safetensors  # noqa: F401

@@ -140,7 +140,7 @@ def translate(
         translate_job(teacher, expand_globs(places), written, settings)
         return
     if same_kind or picture is not None or on_crash != "error":
-        raise UsageError("--same-kind, --picture and --on-crash are of a job: give --workers, too")
+        raise UsageError("--same-kind, --picture and --on-crash are for jobs: add --workers")
     inputs = [_path(place) for place in expand_globs(places)]
     outputs = choose_outputs(inputs, [_path(place) for place in written]) if written else []
     check_writable({"--output": outputs}, inputs)

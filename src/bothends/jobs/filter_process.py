@@ -43,10 +43,7 @@ class ProgramOptions:
         if not self.command:
             raise UsageError("the command is empty: expected a program and its arguments")
         if not 0 < self.timeout <= threading.TIMEOUT_MAX:  # no number is neither
-            raise UsageError(
-                f"the timeout must be positive, and a time that comes, but is {self.timeout:g} "
-                "seconds"
-            )
+            raise UsageError(f"the timeout must be positive and finite, not {self.timeout:g} s")
         if self.window < 1:
             raise UsageError(f"a window must have at least 1 line, but has {self.window}")
 

@@ -106,7 +106,7 @@ def _check(other: Remote, otherwise: str, shared: bool) -> None:
         other.unlink(missing_ok=True)
     elif not (shared and its_share):
         raise BothendsError(
-            f"{otherwise} (process {process} on {host}, heard of {max(0, age):.0f} s ago); if it "
+            f"{otherwise} (process {process} on {host}, last seen {max(0, age):.0f} s ago); if it "
             f"was killed, try again in {EXPIRED - age:.0f} s"
         )
 

@@ -159,6 +159,10 @@ class ModelConfig(Architecture):
         """The ids of a source text with what stands around it."""
         return [*self.frame.source_prefix, *source, *self.source_suffix]
 
+    def unframed(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The ids of a source text, without what stands around it."""
+        return source[len(self.frame.source_prefix) : len(source) - len(self.source_suffix)]
+
     @property
     def longest_source(self) -> int | None:
         """Tokens of text that a source may have; `None` if positions set no limit."""

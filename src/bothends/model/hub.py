@@ -150,7 +150,7 @@ def hub_errors(name: str) -> Iterator[None]:
             f"({_line(error.__cause__ or error)})"
         ) from None
     except errors.OfflineModeIsEnabled:
-        raise BothendsError(f"{name}: HF_HUB_OFFLINE forbids to ask the Hub") from None
+        raise BothendsError(f"{name}: HF_HUB_OFFLINE forbids asking the Hub") from None
     except errors.HfHubHTTPError as error:
         status = getattr(getattr(error, "response", None), "status_code", "?")
         hint = "; log in with `hf auth login`" if status in (401, 403) else ""

@@ -76,7 +76,7 @@ def make_card(
         front["license"] = license_
     if "license" not in front:
         raise UsageError(
-            f"{directory}: under which licence? Say --license ID, such as apache-2.0, or write it "
+            f"{directory}: no licence; give --license ID, such as apache-2.0, or write it "
             f"into the front matter of its {CARD}"
         )
     tags = front.get("tags", [])

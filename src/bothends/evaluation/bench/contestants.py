@@ -135,7 +135,7 @@ def _synthetic(spec: Synthetic, wanted: BenchOptions, scratch: Path) -> Iterator
                 for order in orders:
                     label = Label(family, spec.preset, str(order), engine, precision)
                     label = replace(label, instruction_set=kernels, baseline=baseline)
-                    model = order, config.special, load
+                    model = order, config, load
                     yield Contestant(Bothends(label, *model), workload, config)
                     if engine == "native" and shortlist is not None:
                         label = replace(label, shortlist=True, baseline=False)
@@ -189,7 +189,7 @@ def _models(wanted: BenchOptions, scratch: Path, notes: list[str]) -> Iterator[C
                 words is not None,
                 getattr(load(1), "kernels", None),
             )
-            system = Bothends(label, order, config.special, load, words)
+            system = Bothends(label, order, config, load, words)
             yield Contestant(system, workload, config)
         if peers_wait and order == GenerationOrder():
             peers_wait = False

@@ -51,7 +51,9 @@ def run_programs(
         contestants = []
         for options in commands:
             if options.restart:
-                raise UsageError("--command-restart: starting a program is not what is measured")
+                raise UsageError(
+                    "--command-restart: bench measures programs that keep running; leave it out"
+                )
             program = stack.enter_context(LineProgram(options))
             label = Label("models", short_name(options), "-", "program", "-")
             workload = Lines(name, pairs.lines, pairs.references, tokenizer)

@@ -21,13 +21,12 @@ from bothends.engines.protocol import (
     State,
     TopK,
     WholeSearch,
-    pad_sources,
 )
+from bothends.model.config import ModelConfig
 from bothends.model.shortlist import Shortlist
 from bothends.order import Block, GenerationOrder, IntArray
-from bothends.search.batch import search_batch
+from bothends.search.generator import Generator
 from bothends.search.options import SearchOptions
-from bothends.text.vocabulary import SpecialTokens
 
 
 class Threads(NamedTuple):
@@ -202,13 +201,13 @@ class Bothends:
         self,
         label: Label,
         order: GenerationOrder,
-        special: SpecialTokens,
+        config: ModelConfig,
         load: Callable[[int], Engine[Any]],
         shortlist: Shortlist | None = None,
     ) -> None:
         self.label = label
         self._order = order
-        self._special = special
+        self._config = config
         self._load = load
         self._shortlist = shortlist
 
@@ -233,13 +232,12 @@ class Bothends:
     ) -> TimedOutcome:
         started = perf_counter()
         timed = TimedSearch(engine) if isinstance(engine, WholeSearch) else TimedEngine(engine)
+        generator = Generator(
+            timed, self._order, self._config.special, self._config, self._shortlist
+        )
         # Sources come with the tokens around them, as peers want them.
-        batch = pad_sources(sources, self._special.pad)
-        allowed = None
-        if self._shortlist is not None:
-            allowed = [self._shortlist.allowed(source.tolist()) for source in sources]
-        model = (timed, self._order, self._special)
-        found = search_batch(*model, batch, request.options, allowed=allowed)
+        texts = [self._config.unframed(source).tolist() for source in sources]
+        found = generator.search(texts, request.options)
         best = [hypotheses[0] for hypotheses in found]
         parts = timed.parts
         parts.search = perf_counter() - started - parts.encoder - parts.decoder
