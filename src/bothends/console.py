@@ -69,7 +69,7 @@ def _open_closed_outputs() -> None:
 
 
 def _print_any_character() -> None:
-    """Escape what the terminal's encoding lacks, or a file name has that is no text at all."""
+    """Escape what the terminal's encoding lacks, and bytes of file names that are not text."""
     for output in (sys.stdout, sys.stderr):
         if isinstance(output, io.TextIOWrapper):
             output.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Translating from a draft: what the translation may look like, such as that of an earlier version.
+"""Translating from a draft: an earlier translation of a similar text.
 
 It changes the time and, but for rounding, nothing else (`bothends.search.draft`).
 """
@@ -17,7 +17,7 @@ from bothends.translation import Translation, TranslationOptions
 
 
 class Drafted(NamedTuple):
-    """A line, and what its translation may look like, as text or tokens."""
+    """A line, and a draft of its translation, as text or tokens."""
 
     line: str
     draft: str | Sequence[int]
@@ -52,7 +52,7 @@ class Drafting:
         return self.translating.join(results)
 
     def _part(self, draft: str | Sequence[int], number: int, sentences: int) -> Sequence[int]:
-        """The tokens of a draft that are of one sentence.
+        """The tokens of a draft that belong to one sentence.
 
         Those of its own sentence of the same number. A wrong one would change nothing but the time.
         """

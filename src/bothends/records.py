@@ -86,7 +86,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 def check_value(value: Any, most_values: int, nul: bool = False) -> None:
-    """A ValueError for a value that whoever works with it, or prints it, might stumble over."""
+    """Raise a ValueError for a value that is unsafe to print or to work with."""
     # Not recursive, so that nothing is too deep for it; what refers to itself has no end of levels.
     waiting, count = [(value, 0)], 0
     while waiting:

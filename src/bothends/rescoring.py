@@ -23,14 +23,14 @@ class RescoredModel(TextModel):
 
     @classmethod
     def of(cls, model: TextModel, rescorer: TextModel) -> RescoredModel:
-        """A model as it is, but that another has a say in its ranking."""
+        """The same model, with another one that takes part in the ranking."""
         own = {each.name: getattr(model, each.name) for each in fields(TextModel)}
         return cls(**own, rescorer=rescorer)
 
     def translate(
         self, sources: Sequence[Tokens], options: TranslationOptions
     ) -> list[Translation]:
-        """The translations of encoded lines, as one batch; `score` is that of both models."""
+        """The translations of encoded lines, as one batch; `score` combines both models."""
         found = super().translate(sources, replace(options, n_best=options.beam))
         begin = time.perf_counter()
         theirs = self._their_logprobs(sources, found, options)

@@ -147,7 +147,7 @@ class FilterProcess:
         return ProgramError(f"{self._options}: {what}{said}", answered)
 
     def finish(self) -> None:
-        """Let the program end by itself, for its input has; otherwise end it."""
+        """Wait for the program to end after its input has ended; otherwise end it."""
         self._stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE)

@@ -84,8 +84,8 @@ class LineProgram:
         raise AssertionError("unreachable")
 
     def _blame(self, lines: Sequence[str], error: ProgramError) -> str:
-        """A line that the program fails at: found by halving, or, for that would take long, the
-        first that a silent program did not answer."""
+        """A line that the program fails at, found by halving; of a silent program, where halving would
+        take long, the first line without an answer."""
         if error.answered is not None:
             return f"the first line without an answer: {shorten(lines[error.answered])}"
         suspects = list(lines)

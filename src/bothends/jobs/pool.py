@@ -33,7 +33,7 @@ _Result = TypeVar("_Result", covariant=True)
 
 
 class NodeError(BothendsError):
-    """The trouble is of the machine that a worker is on, not of its task: its disk is full, say.
+    """The machine of a worker is at fault, not its task: its disk is full, for example.
 
     Where there are other machines, the task is theirs then.
     """

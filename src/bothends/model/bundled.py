@@ -61,7 +61,7 @@ def find_trainable(model: Path | str) -> Path:
 
 
 def find_if_named(model: Path, *, weights: bool = False) -> Path:
-    """The directory of a bundled model or one on the Hub; any other path, of whatever, as it is."""
+    """The directory of a bundled model or one on the Hub; any other path unchanged."""
     named = str(model) in bundled_models() or is_hub_name(model)
     return find_model(model, weights=weights) if named else model
 

@@ -31,7 +31,7 @@ def search_batch(
     max_lengths: IntArray | None = None,
     allowed: Sequence[IntArray] | None = None,
 ) -> list[list[Hypothesis]]:
-    """What `beam_search` says, whose arguments these are.
+    """What `beam_search` finds with the same arguments.
 
     `allowed` are the target ids that each sentence may use; an engine without a search of its own
     takes no notice of them.

@@ -175,7 +175,7 @@ class RunDirectory:
         return [path for path in self.complete() if self.load_progress(path).scheduled]
 
     def latest(self) -> list[Path]:
-        """Those of them that no other one is missing between: not the best, if that is older."""
+        """The newest of them without a gap: not the best, if that is older."""
         scheduled, every = self.scheduled(), self.recipe().checkpoints.every
         first = len(scheduled) - 1
         while (

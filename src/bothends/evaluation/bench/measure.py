@@ -155,7 +155,7 @@ def measure(
 def _possible_batches(
     contestants: Sequence[Contestant], batches: Sequence[int], tell: Callable[[str], None]
 ) -> list[int]:
-    """The sizes of batches that every workload can fill; those that are left out are told."""
+    """The sizes of batches that every workload can fill; those left out are reported."""
     possible, problem = [], None
     for batch in batches:
         try:

@@ -51,9 +51,7 @@ def run_programs(
         contestants = []
         for options in commands:
             if options.restart:
-                raise UsageError(
-                    "--command-restart: bench measures programs that keep running; leave it out"
-                )
+                raise UsageError("--command-restart: bench measures programs that keep running")
             program = stack.enter_context(LineProgram(options))
             label = Label("models", short_name(options), "-", "program", "-")
             workload = Lines(name, pairs.lines, pairs.references, tokenizer)
