@@ -84,8 +84,8 @@ class LineProgram:
         raise AssertionError("unreachable")
 
     def _blame(self, lines: Sequence[str], error: ProgramError) -> str:
-        """A line that the program fails at, found by halving; of a silent program, where halving would
-        take long, the first line without an answer."""
+        """A line that the program fails at: found by halving, or the first line without an answer
+        if the program is silent, because halving would take long."""
         if error.answered is not None:
             return f"the first line without an answer: {shorten(lines[error.answered])}"
         suspects = list(lines)
