@@ -237,18 +237,19 @@ class Network:
 
 def tensors(part: Any) -> list[Tensor]:
     """Every tensor of a network or of a part of it, each once, in the order of the description."""
-    return list(dict.fromkeys(_walk(part)))
+    return list(dict.fromkeys(parts_of(part, Tensor)))
 
 
-def _walk(part: Any) -> Iterator[Tensor]:
-    if isinstance(part, Tensor):
-        yield part
-    elif isinstance(part, tuple):
-        for each in part:
-            yield from _walk(each)
-    elif is_dataclass(part):
-        for field in fields(part):
-            yield from _walk(getattr(part, field.name))
+def parts_of(whole: Any, *kinds: type[Any]) -> Iterator[Any]:
+    """What a network, or a part of it, has of these kinds, in the order of the description."""
+    if isinstance(whole, kinds):
+        yield whole
+    elif isinstance(whole, tuple):
+        for each in whole:
+            yield from parts_of(each, *kinds)
+    elif is_dataclass(whole):
+        for field in fields(whole):
+            yield from parts_of(getattr(whole, field.name), *kinds)
 
 
 def _encoder(config: ModelConfig) -> Stack[EncoderLayer]:

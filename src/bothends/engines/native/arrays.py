@@ -7,11 +7,10 @@ array and its shape, and spells no name.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 from bothends.engines.onnx.initialisers import MEMORY, bias_of, scales_of
-from bothends.model.spec import CrossAttention, Network, Norm, Projection
+from bothends.model.spec import DecoderLayer, Network, Norm, Projection, Stack, parts_of
 
 
 class ArrayNames(NamedTuple):
@@ -28,37 +27,34 @@ def array_names(network: Network) -> ArrayNames:
     return ArrayNames(
         encoder=[
             *_table(network.source_embedding.weight.name),
-            *_walk(network.encoder.layers),
-            *_walk(network.encoder.norm),
+            *_stack(network.encoder),
             *_product(MEMORY),
         ],
         decoder=[
             *_table(network.target_embedding.weight.name),
             *([directions.weight.name] if directions else []),
-            *_walk(network.decoder.layers),
-            *_walk(network.decoder.norm),
+            *_stack(network.decoder),
             *(_product(output) if network.output_bias else _table(output)),
         ],
     )
 
 
-def _walk(part: Any) -> Iterator[str]:
-    """The arrays of layers, or of a part of one."""
-    if isinstance(part, Projection):
-        yield from _product(part.name)
-    elif isinstance(part, Norm):
-        yield part.gain.name
-        yield part.shift.name
-    elif isinstance(part, CrossAttention):
+def _stack(stack: Stack[Any]) -> Iterator[str]:
+    """The arrays of the encoder's or the decoder's layers, and of the norm behind them."""
+    for layer in stack.layers:
         # Keys and values of the source are in the encoder's file: one product for all layers.
-        yield from _walk(part.query)
-        yield from _walk(part.output)
-    elif isinstance(part, tuple):
-        for each in part:
-            yield from _walk(each)
-    elif is_dataclass(part):
-        for field in fields(part):
-            yield from _walk(getattr(part, field.name))
+        elsewhere = layer.cross_attention.key_value if isinstance(layer, DecoderLayer) else None
+        for part in parts_of(layer, Projection, Norm):
+            if part is not elsewhere:
+                yield from _arrays(part)
+    if stack.norm is not None:
+        yield from _arrays(stack.norm)
+
+
+def _arrays(part: Projection | Norm) -> tuple[str, ...]:
+    if isinstance(part, Norm):
+        return part.gain.name, part.shift.name
+    return _product(part.name)
 
 
 def _table(name: str) -> tuple[str, ...]:
