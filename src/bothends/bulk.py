@@ -20,12 +20,13 @@ from pydantic import Field
 
 from bothends.digests import FileRecord
 from bothends.distillation.corpus_directory import CRASHED, provenance_of
-from bothends.distillation.job import SHARD_LINES, Job, describe_job, encode_lines
+from bothends.distillation.job import Job, describe_job, encode_lines
 from bothends.distillation.shard_directory import Account, ShardDirectory
 from bothends.distillation.shard_run import OnCrash, ShardRun, Share
 from bothends.distillation.teachers import Teacher
 from bothends.errors import BothendsError, UsageError
 from bothends.files import real_path
+from bothends.jobs import SHARD_LINES
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import ATTEMPTS, Pool, ProcessPool
 from bothends.records import Strict, parse_versioned

@@ -17,6 +17,7 @@ from bothends.cli.options import (
 )
 from bothends.cli.outputs import check_writable, write_json
 from bothends.errors import UsageError
+from bothends.jobs.filter_process import ProgramOptions
 
 if TYPE_CHECKING:
     from bothends.engines.registry import EngineName, Precision
@@ -32,7 +33,7 @@ def bench(
         typer.Option(metavar="DIR...", help="Exported models."),
     ] = None,
     command: CommandOption = None,
-    command_timeout: CommandTimeoutOption = 300.0,
+    command_timeout: CommandTimeoutOption = ProgramOptions.timeout,
     synthetic: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,7 +105,6 @@ def bench(
     from bothends.evaluation.bench.peers import choose_peers
     from bothends.evaluation.bench.report import make_report
     from bothends.evaluation.bench.table import print_report
-    from bothends.jobs.filter_process import ProgramOptions
 
     plan = Plan(
         batches=_numbers("--batch", batch),

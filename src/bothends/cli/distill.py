@@ -24,6 +24,8 @@ from bothends.cli.options import (
     LengthPenaltyOption,
     MaxSourceLengthOption,
 )
+from bothends.jobs import SHARD_LINES
+from bothends.jobs.filter_process import ProgramOptions
 
 if TYPE_CHECKING:
     from bothends.distillation.corpus_directory import Manifest
@@ -50,8 +52,8 @@ def distill(
         str | None,
         typer.Option(metavar="TEXT", help="Version of the program, for the manifest."),
     ] = None,
-    command_timeout: CommandTimeoutOption = 300.0,
-    command_window: CommandWindowOption = 256,
+    command_timeout: CommandTimeoutOption = ProgramOptions.timeout,
+    command_window: CommandWindowOption = ProgramOptions.window,
     command_restart: CommandRestartOption = False,
     beam: BeamOption = DEFAULTS.beam,
     length_penalty: LengthPenaltyOption = DEFAULTS.length_penalty,
@@ -90,7 +92,7 @@ def distill(
     ] = None,
     shard_lines: Annotated[
         int, typer.Option(min=1, help="Lines per shard: translated and saved together.")
-    ] = 2000,
+    ] = SHARD_LINES,
     on_crash: OnCrashOption = "error",
     same_kind: SameKindOption = False,
     picture: ShardPictureOption = None,
@@ -111,7 +113,6 @@ def distill(
     from bothends.distillation.shard_run import Share
     from bothends.distillation.teachers import CommandTeacher, ModelTeacher, choose_teacher
     from bothends.errors import UsageError
-    from bothends.jobs.filter_process import ProgramOptions
     from bothends.jobs.pool import parse_pool
     from bothends.model.bundled import find_model
     from bothends.processes import available_cores

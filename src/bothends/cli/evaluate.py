@@ -25,6 +25,7 @@ from bothends.cli.options import (
     ThreadsOption,
 )
 from bothends.cli.outputs import check_writable, write_json
+from bothends.jobs.filter_process import ProgramOptions
 
 
 def evaluate(
@@ -43,8 +44,8 @@ def evaluate(
         ),
     ] = None,
     command: CommandOption = None,
-    command_timeout: CommandTimeoutOption = 300.0,
-    command_window: CommandWindowOption = 256,
+    command_timeout: CommandTimeoutOption = ProgramOptions.timeout,
+    command_window: CommandWindowOption = ProgramOptions.window,
     command_restart: CommandRestartOption = False,
     hypothesis: Annotated[
         list[Path] | None,
@@ -94,7 +95,6 @@ def evaluate(
     """
     from bothends.evaluation.report import draw_evaluation, legend, tables
     from bothends.evaluation.systems import EvaluationPlan, evaluate_files
-    from bothends.jobs.filter_process import ProgramOptions
     from bothends.tables import print_tables
     from bothends.translation import TranslationOptions
     from bothends.translator import LoadOptions

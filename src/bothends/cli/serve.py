@@ -10,6 +10,7 @@ import typer
 
 from bothends.cli.options import EngineOption, PrecisionOption, ThreadsOption
 from bothends.errors import BothendsError, UsageError
+from bothends.serve.limits import MEMORY_BYTES, Limits
 
 
 def serve(
@@ -44,17 +45,25 @@ def serve(
     ] = None,
     max_characters: Annotated[
         int, typer.Option(min=1, help="Maximum characters per request.")
-    ] = 20_000,
-    max_lines: Annotated[int, typer.Option(min=1, help="Maximum lines per request.")] = 2_000,
-    max_body: Annotated[int, typer.Option(min=1, help="Maximum bytes per request.")] = 1_000_000,
-    max_beam: Annotated[int, typer.Option(min=1, help="Maximum beam size per request.")] = 16,
-    timeout: Annotated[float, typer.Option(help="Time limit of a request, in seconds.")] = 60.0,
+    ] = Limits.characters,
+    max_lines: Annotated[
+        int, typer.Option(min=1, help="Maximum lines per request.")
+    ] = Limits.lines,
+    max_body: Annotated[
+        int, typer.Option(min=1, help="Maximum bytes per request.")
+    ] = Limits.body_bytes,
+    max_beam: Annotated[
+        int, typer.Option(min=1, help="Maximum beam size per request.")
+    ] = Limits.beam,
+    timeout: Annotated[
+        float, typer.Option(help="Time limit of a request, in seconds.")
+    ] = Limits.seconds,
     max_waiting: Annotated[
         int, typer.Option(min=1, help="Requests that may wait; others get status 503.")
-    ] = 256,
+    ] = Limits.waiting_requests,
     memory: Annotated[
         int, typer.Option(min=1, help="Memory for loaded models, in megabytes.")
-    ] = 2_000,
+    ] = MEMORY_BYTES // 1_000_000,
     threads: ThreadsOption = None,
     precision: PrecisionOption = None,
     engine: EngineOption = None,
@@ -81,7 +90,6 @@ def serve(
         raise UsageError(f"--log-level {log_level}: expected debug, info, warning or error")
     from bothends.documents import Glossary
     from bothends.serve.keys import ApiKeys
-    from bothends.serve.limits import Limits
     from bothends.serve.server import serve as run
     from bothends.serve.service import ServeOptions
     from bothends.translator import LoadOptions

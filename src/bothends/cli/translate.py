@@ -37,6 +37,7 @@ from bothends.cli.options import (
 )
 from bothends.cli.outputs import check_writable
 from bothends.errors import UsageError
+from bothends.jobs import SHARD_LINES
 
 if TYPE_CHECKING:
     from bothends.storage import Place
@@ -109,7 +110,7 @@ def translate(
     ] = None,
     workers: WorkersOption = None,
     shard: ShardOption = None,
-    shard_lines: ShardLinesOption = 2000,
+    shard_lines: ShardLinesOption = SHARD_LINES,
     on_crash: OnCrashOption = "error",
     same_kind: SameKindOption = False,
     picture: ShardPictureOption = None,

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from bothends.distillation.corpus_directory import DistilledCorpus, Manifest
 from bothends.distillation.filters import PairFilters
-from bothends.distillation.job import SHARD_LINES, Job, describe_job
+from bothends.distillation.job import Job, describe_job
 from bothends.distillation.shard_run import OnCrash, ShardRun, Share
 from bothends.distillation.teachers import Teacher
 from bothends.errors import BothendsError, UsageError
+from bothends.jobs import SHARD_LINES
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import ATTEMPTS, Pool, pool_of
 from bothends.storage import Place

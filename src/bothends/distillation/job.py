@@ -14,12 +14,10 @@ from typing import Any, Protocol
 
 from bothends.engines.registry import EngineName
 from bothends.errors import BothendsError, UsageError
+from bothends.jobs import SHARD_LINES
 from bothends.records import Strict
 from bothends.storage import Place
 from bothends.text.pairs import read_batches, read_lines
-
-#: Lines of a shard: half a minute of one core, more or less.
-SHARD_LINES = 2000
 
 
 class SourceRecord(Strict):

@@ -49,7 +49,7 @@ class ProgramOptions:
 
     @classmethod
     def parse(
-        cls, command: str, timeout: float = 300.0, window: int = 256, restart: bool = False
+        cls, command: str, timeout: float = timeout, window: int = window, restart: bool = False
     ) -> ProgramOptions:
         """A command as one would type it. There is no shell: for pipes, write `sh -c '...'`."""
         try:

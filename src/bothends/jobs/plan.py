@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from bothends.errors import UsageError
+from bothends.jobs import SHARD_LINES
 
 #: Shards up to which the course of a job is simulated, and how often.
 SIMULATED_SHARDS, COURSES = 20_000, 3
@@ -38,7 +39,7 @@ class JobSize:
     workers: int
     #: lines that one worker translates in a second
     rate: float
-    shard_lines: int = 2000
+    shard_lines: int = SHARD_LINES
     #: of each shard: reading, writing, handing over
     overhead: float = 0.05
     #: from the command to the first line of a worker: imports, loading the model

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from bothends.errors import BothendsError
 
+#: What loaded models may take together, unless told otherwise.
+MEMORY_BYTES = 2_000_000_000
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -17,6 +17,7 @@ from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.bundled import DEFAULT_MODEL, bundled_models, find_model
 from bothends.model.directory import CARD, WEIGHTS, Description, read_description
 from bothends.model.hub import short_name
+from bothends.serve.limits import MEMORY_BYTES
 from bothends.serve.logs import log
 from bothends.translator import LoadOptions, Translator
 
@@ -78,7 +79,7 @@ class Models:
         self,
         directories: Sequence[Path | str] = (),
         load: LoadOptions | None = None,
-        memory_bytes: int = 2_000_000_000,
+        memory_bytes: int = MEMORY_BYTES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Read all descriptions; without directories, serve the bundled models."""

@@ -23,7 +23,7 @@ from bothends.serve.batching import Batcher
 from bothends.serve.detection import Detected, Detector
 from bothends.serve.interruption import Deadlines, LimitedWork
 from bothends.serve.keys import ApiKeys
-from bothends.serve.limits import Limits, TooLargeError, WaitingRoom, check_size
+from bothends.serve.limits import MEMORY_BYTES, Limits, TooLargeError, WaitingRoom, check_size
 from bothends.serve.logs import log
 from bothends.serve.metrics import Metrics
 from bothends.serve.models import Models, ServedModel
@@ -44,7 +44,7 @@ class ServeOptions:
 
     models: tuple[Path | str, ...] = ()
     limits: Limits = field(default_factory=Limits)
-    memory_bytes: int = 2_000_000_000
+    memory_bytes: int = MEMORY_BYTES
     #: batches at once; by default one per core
     threads: int | None = None
     #: each batch runs on one core, in a worker of the server
