@@ -263,6 +263,45 @@ def test_a_picture_shows_the_shards_over_time(options: LocalTranslation, tmp_pat
     ElementTree.fromstring(picture)
 
 
+def test_a_picture_that_cannot_be_written_costs_no_translation(
+    options: LocalTranslation, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    """It is an error all the same, and the same job draws what it can when it is asked again."""
+    wanted = replace(options, picture=tmp_path / "none" / "x.svg")
+    with pytest.raises(BothendsError, match=r"none/x\.svg: cannot be written"):
+        translate_in_bulk(wanted)
+    assert content(options.output) == expected
+    (tmp_path / "none").mkdir()
+    assert translate_in_bulk(wanted) is not None
+    assert "all shards were there already" in (tmp_path / "none" / "x.svg").read_text()
+
+
+def test_a_run_without_work_leaves_the_picture_of_the_one_that_had_it(
+    options: LocalTranslation, tmp_path: Path
+) -> None:
+    wanted = replace(options, picture=tmp_path / "x.svg")
+    assert translate_in_bulk(wanted) is not None
+    before = (tmp_path / "x.svg").read_bytes()
+    assert translate_in_bulk(wanted) is not None
+    assert (tmp_path / "x.svg").read_bytes() == before
+
+
+def test_the_directory_of_a_picture_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "text", ["x"])
+    found = error_line(command(tmp_path, "--picture=none/x.svg"), capsys)
+    assert found == (1, "--picture none/x.svg: none is no directory to write to")
+    assert not (tmp_path / "out.job").exists()
+
+
+def test_a_picture_is_not_another_output(options: LocalTranslation) -> None:
+    one = replace(options, inputs=options.inputs[:1], output=options.output.with_suffix(".svg"))
+    with pytest.raises(UsageError, match=r"--picture .*out\.svg: is another output already"):
+        translate_in_bulk(replace(one, picture=one.output))
+
+
 def peak_memory(options: LocalTranslation, lines: int) -> int:
     """Bytes, at most, while a job of so many lines is described and its first shard is made."""
     path = options.output.parent / f"text-{lines}"
@@ -318,7 +357,7 @@ def test_killed_for_real_it_arrives_at_what_translate_writes(
     ("more", "expected"),
     [
         (["--workers=none"], "--workers none: expected a number of processes, ray or ray:ADDRESS"),
-        (["--workers=0"], "processes must be at least 1"),
+        (["--workers=0"], "--workers 0: expected a number of processes, ray or ray:ADDRESS"),
         (["--shard=3/2"], "shard 3/2: expected I/N"),
         (["--n-best=2"], "takes only these options: --beam, --length-penalty"),
         (["--json"], "takes only these options: --beam, --length-penalty"),

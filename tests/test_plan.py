@@ -167,6 +167,7 @@ def test_all_figures_may_be_measured(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--lines=5", "--rate=1", "--stragglers=2:3"], "stragglers: expected a share"),
         (["--lines=many", "--rate=1"], "--lines many: expected whole numbers"),
         (["--lines=5", "--rate=0"], "rate: expected more than 0"),
+        (["--lines=5", "--rate=1", "--json=x"], "--json stores what is measured: give --source"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -169,6 +170,13 @@ class TestFormats:
         assert reported.output == plain.output
         assert "3 lines, " in reported.errors
 
+    def test_the_rate_is_that_of_the_whole_time(
+        self, translate: Command, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock = SimpleNamespace(monotonic=iter([10.0, 12.0]).__next__)
+        monkeypatch.setattr("bothends.translate_request.time", clock)
+        assert translate("--progress", text=self.TEXT).errors == "3 lines, 1.5 a second\n"
+
 
 class TestOverlongLines:
     TEXT = b"ba bo\n" + b"ba bo da du " * 20 + b"\nda\n" + b"du " * 30 + b"\n"
@@ -245,6 +253,25 @@ class TestLinesOfSeveralSentences:
             "bothends: warning: <stdin>, line 2: holds several sentences, and a model translates "
             "one at a time; without --format lines, they are split\n"
         )
+
+    def test_a_warning_where_a_line_is_longer_than_all_that_the_model_learned_from(
+        self, translate: Command, tmp_path: Path
+    ) -> None:
+        """A sentence, but no translation of it can be hoped for; of several lines the first."""
+        model = Path(shutil.copytree(tiny_model(), tmp_path / "model"))
+        description = read_description(model)
+        lengths = LengthStatistics(mean=0.0, spread=9.0, longest_source=10)
+        write_description(model, description.model_copy(update={"lengths": lengths}))
+        record_model(model, [CONFIG])
+        text = b"ba bo\n" + 2 * (b"ba bo da du ga " * 4 + b"\n")
+        tokens = len(Vocabularies.load(model).source.encode([text.decode().splitlines()[1]])[0])
+        warning = (
+            f"bothends: warning: <stdin>, line 2: {tokens} tokens, and the model learned from 10 "
+            "at most; without --format lines, it is cut at clauses\n"
+        )
+        # The last --model counts.
+        assert translate("--format=lines", "--model", model, text=text).errors == warning
+        assert translate("--model", model, text=text).errors == ""
 
     def test_a_document(self, translate: Command, tmp_path: Path) -> None:
         path = tmp_path / "text"

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import bothends.chain.run
 import bothends.jobs.pool
+import bothends.planning
 from bothends.cli import run
 from bothends.digests import DIGESTS
 from bothends.engines.export import export_model
@@ -31,6 +32,7 @@ from bothends.model.config import preset
 from bothends.model.directory import Description, write_description
 from bothends.model.weights import write_weights
 from bothends.order import GenerationOrder
+from bothends.planning import Measured
 from bothends.serve.keys import ApiKeys
 from bothends.text.vocabulary import VOCABULARY, Vocabulary
 from corpus_data import make_sentences, write_lines
@@ -162,6 +164,16 @@ def _workers_in_this_process() -> None:
     setattr(bothends.jobs.pool, "parse_pool", lambda _: InThisProcess())  # noqa: B010
 
 
+def _no_measuring() -> None:
+    """Measuring starts processes, takes a minute, and gives other figures each time."""
+    figures = {
+        name: 1.0
+        for name in ("rate_alone", "rate", "start", "restart", "overhead", "line_overhead")
+    }
+    found = Measured(engine="onnx", kind="any", lines=1, cores=1, serial=0.0, **figures)
+    setattr(bothends.planning, "measure", lambda *_: found)  # noqa: B010
+
+
 COMMANDS: dict[str, Command] = {
     "prepare": Command(
         "prepare --source text --target text --vocabulary-size 300 --threads 1 --output new/corpus",
@@ -174,8 +186,10 @@ COMMANDS: dict[str, Command] = {
     "export": Command("export model --no-check --output new/exported", _weights),
     "export in place": Command("export model --no-check", _weights),
     "distill": Command(
-        "distill --teacher model --source text --processes 1 --shard-lines 5 --output new/corpus",
+        "distill --teacher model --source text --processes 1 --shard-lines 5 --output new/corpus "
+        "--picture new.svg",
         _model,
+        volatile=frozenset({"new.svg"}),
     ),
     "evaluate": Command(
         "evaluate --model model --source text --reference text --beam 1 --bootstrap 0 "
@@ -197,7 +211,21 @@ COMMANDS: dict[str, Command] = {
         _model,
         patch=_workers_in_this_process,
     ),
+    "translate --workers --picture": Command(
+        "translate --model model text --beam 1 --workers 2 --shard-lines 5 --output new-text "
+        "--picture new.svg",
+        _model,
+        volatile=frozenset({"new.svg"}),
+        patch=_workers_in_this_process,
+    ),
     "summarize": Command("summarize --model model text --beam 1 --output new-text", _model),
+    "summarize --workers --picture": Command(
+        "summarize --model model text --beam 1 --workers 2 --shard-lines 5 --output new-text "
+        "--picture new.svg",
+        _model,
+        volatile=frozenset({"new.svg"}),
+        patch=_workers_in_this_process,
+    ),
     "fill": Command("fill --model model --source ba --svg new.svg", _model),
     "analyse pmi": Command(
         "analyse pmi --model model --source text --target text --json new.json",
@@ -218,6 +246,9 @@ COMMANDS: dict[str, Command] = {
         "--peers none --json new.json --picture new.svg",
         _model,
         volatile=frozenset({"new.json", "new.svg"}),
+    ),
+    "plan": Command(
+        "plan --model model --source text --lines 1000 --json new.json", _model, patch=_no_measuring
     ),
     "convert from Marian": Command("convert foreign --output new/model", _foreign("marian")),
     "convert from CTranslate2": Command(
@@ -241,22 +272,9 @@ COMMANDS: dict[str, Command] = {
 #: Commands that write nothing, with arguments that show it.
 READING: dict[str, Command] = {
     "demo": Command("demo --rounds 1", lambda _: None),
-    "plan": Command("plan --lines 1000 --rate 10", lambda _: None),
     "push": Command("push model someone/model --license mit --dry-run", _model),
     "score": Command("score --model model --source text --target text", _model),
 }
-
-#: Options that write, but have no row, and why.
-WITHOUT_ROW = {
-    # A picture is of the shards of one run: a job that goes on draws fewer, and one of which only
-    # the merge is left draws none. So the same command does not give the same files after a fault.
-    "distill --picture",
-    "translate --picture",
-    "summarize --picture",
-    # Written only after a measurement, which starts processes and takes a minute.
-    "plan --json",
-}
-
 
 @dataclass(frozen=True)
 class Ending:

@@ -23,6 +23,7 @@ from bothends.distillation.corpus_directory import CRASHED, provenance_of
 from bothends.distillation.job import Job, describe_job, encode_lines
 from bothends.distillation.shard_directory import Account, ShardDirectory
 from bothends.distillation.shard_run import OnCrash, ShardRun, Share
+from bothends.distillation.shard_times import ShardTimes
 from bothends.distillation.teachers import Teacher
 from bothends.errors import BothendsError, UsageError
 from bothends.files import real_path
@@ -46,6 +47,8 @@ from bothends.storage import (
 #: 2 has kinds of processors, and lines that crashed.
 FORMAT_VERSION = 2
 MANIFEST, SHARDS = "manifest.json", "shards"
+#: Of progress, and of the picture.
+_TITLE = "translate"
 
 
 class BulkManifest(Strict):
@@ -97,6 +100,7 @@ class BulkTranslation:
     def outputs(self) -> list[Place]:
         """The output of each input."""
         if not self.is_directory:
+            self._check_picture([self.output])
             return [self.output]
         names = [path.name.removesuffix(".gz") for path in self.inputs]
         for path, name in zip(self.inputs, names, strict=True):
@@ -109,7 +113,12 @@ class BulkTranslation:
         for path, output in zip(self.inputs, outputs, strict=True):
             if _resolved(output) == _resolved(path):
                 raise UsageError(f"{path}: would be overwritten; name another --output")
+        self._check_picture(outputs)
         return outputs
+
+    def _check_picture(self, outputs: Sequence[Place]) -> None:
+        if self.picture is not None and _resolved(self.picture) in map(_resolved, outputs):
+            raise UsageError(f"--picture {self.picture}: is another output already")
 
 
 def translate_in_bulk(options: BulkTranslation) -> BulkManifest | None:
@@ -126,6 +135,7 @@ def translate_in_bulk(options: BulkTranslation) -> BulkManifest | None:
     if manifest is not None:
         remove_tree(shards.place)
         _say(f"{options.output}: complete, nothing to do")
+        ShardTimes().draw(options.picture, _TITLE)
         return manifest
     _open(options, job, shards)
     # Machines that share the work may share the directory.
@@ -141,28 +151,31 @@ def translate_in_bulk(options: BulkTranslation) -> BulkManifest | None:
             options.same_kind,
             options.picture,
         )
-        _translate(options, run)
-        if options.share is not None:
+        times = _translate(options, run)
+        if options.share is None:
+            manifest = _merge(options, job, shards, outputs)
+        else:
             missing = len(shards.missing(job))
             _say(
                 f"{options.output}: {job.shards - missing:,} of {job.shards:,} shards are there"
                 + ("" if missing else "; the same command without --shard merges them")
             )
-            return None
-        manifest = _merge(options, job, shards, outputs)
-    remove_tree(shards.place)
+    if manifest is not None:
+        remove_tree(shards.place)
+    # Last: that a picture cannot be written is an error, but no reason to leave the rest undone.
+    times.draw(options.picture, _TITLE)
     return manifest
 
 
-def _translate(options: BulkTranslation, run: ShardRun) -> None:
+def _translate(options: BulkTranslation, run: ShardRun) -> ShardTimes:
     job, missing = run.job, run.missing()
     if not missing:
-        return
+        return ShardTimes()
     if (there := job.shards - len(missing)) and options.share is None:
         _say(f"{options.output}: going on, {there:,} of {job.shards:,} shards are there")
     lines = sum(map(job.shard_size, missing))
     _say(f"{options.teacher.name} translates {lines:,} of {job.lines:,} lines, {options.pool}")
-    run.run(options.pool, "translate")
+    return run.run(options.pool, _TITLE)
 
 
 def _open(options: BulkTranslation, job: Job, shards: ShardDirectory) -> None:

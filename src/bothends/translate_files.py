@@ -176,29 +176,53 @@ class Watch:
     """Warns about lines that were cut or look wrong, and counts them."""
 
     def __init__(
-        self, reader: LineReader, options: TranslationOptions, *, strict: bool, language: str | None
+        self,
+        translator: Translator,
+        reader: LineReader,
+        options: TranslationOptions,
+        *,
+        strict: bool,
     ) -> None:
         self.lines = 0
+        self._translator = translator
         self._reader = reader
         self._options = options
         self._strict = strict
-        self._language = language
         self._counts: Counter[str] = Counter()
-        self._several = 0
 
     def reading(self) -> Iterator[str | None]:
-        """The lines as they are read, with a warning of the first that holds several sentences."""
-        index = 0
+        """The lines as they are read, with a warning of the first that holds several sentences, and
+        of the first that is longer than all that the model learned from."""
+        index, several, longer = 0, False, False
+        language = self._translator.description.source_language
         for line in self._reader:
             if line is not None:
-                if not self._several and holds_several(line, self._language):
-                    self._several = index + 1
+                where = self._reader.where
+                if not several and holds_several(line, language):
+                    several = True
                     warn(
-                        f"{self._reader.where(index)}: holds several sentences, and a model "
-                        "translates one at a time; without --format lines, they are split"
+                        f"{where(index)}: holds several sentences, and a model translates one at a "
+                        "time; without --format lines, they are split"
                     )
+                elif not longer and (beyond := self._beyond_training(line)):
+                    longer = True
+                    warn(f"{where(index)}: {beyond}; without --format lines, it is cut at clauses")
                 index += 1
             yield line
+
+    def _beyond_training(self, line: str) -> str:
+        """How a line is longer than all that the model learned from; empty if it is not.
+
+        One that is cut at the maximum is not meant: it has a warning of its own.
+        """
+        lengths = self._translator.description.lengths
+        # A token is at least a byte, so that most lines need not be counted.
+        if lengths is None or len(line.encode("utf-8", "replace")) <= lengths.longest_source:
+            return ""
+        tokens = len(self._translator.vocabularies.source.encode([line])[0])
+        if not lengths.longest_source < tokens <= self._options.max_source_length:
+            return ""
+        return f"{tokens} tokens, and the model learned from {lengths.longest_source} at most"
 
     def see(self, translation: Translation) -> None:
         """The translation of the next line."""
@@ -256,8 +280,7 @@ def translate_files(
     advance: Callable[[int], None] | None = None,
 ) -> int:
     """Translate all lines of some files; the number of them."""
-    language = translator.description.source_language
-    watch = Watch(reader, options, strict=strict, language=language)
+    watch = Watch(translator, reader, options, strict=strict)
     lines = watch.reading() if warn_of_several else reader
     with closing(translator.stream(lines, options, advance=advance)) as translations:
         for index, translation in enumerate(translations):

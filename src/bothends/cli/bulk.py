@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -59,7 +59,7 @@ class JobSettings:
     picture: str | None
 
 
-def parse_picture(text: str | None) -> Place | None:
+def parse_picture(text: str | None, inputs: Iterable[Place]) -> Place | None:
     """Where a picture goes; a mistake shows before the job begins."""
     if text is None:
         return None
@@ -69,9 +69,8 @@ def parse_picture(text: str | None) -> Place | None:
     if place.suffix != ".svg":
         raise UsageError(f"--picture {text}: expected a name that ends in .svg")
     if not isinstance(place, Remote):
-        from bothends.cli.outputs import check_writable
-
-        check_writable({"--picture FILE": place})
+        read = [each for each in inputs if isinstance(each, Path)]
+        check_writable({"--picture": place}, read, plots=False)
     return place
 
 
@@ -138,7 +137,7 @@ def translate_job(
             shard_lines=settings.shard_lines,
             on_crash=settings.on_crash,
             same_kind=settings.same_kind,
-            picture=parse_picture(settings.picture),
+            picture=parse_picture(settings.picture, files),
         )
     )
     if manifest is None:

@@ -139,10 +139,11 @@ def distill(
             teacher_command, command_timeout, command_window, command_restart
         )
         command = CommandTeacher(program, teacher_version)
+    sources = tuple(map(parse_place, source))
     manifest = run(
         Distillation(
             teacher=choose_teacher(model, command),
-            sources=tuple(map(parse_place, source)),
+            sources=sources,
             output=parse_place(output),
             filters=filters,
             processes=processes or available_cores(),
@@ -152,7 +153,7 @@ def distill(
             shard_lines=shard_lines,
             on_crash=on_crash,
             same_kind=same_kind,
-            picture=parse_picture(picture),
+            picture=parse_picture(picture, sources),
         )
     )
     if manifest is not None:

@@ -29,10 +29,13 @@ def write_json(path: Path | None, content: dict[str, Any]) -> None:
 
 
 def check_writable(
-    outputs: Mapping[str, Path | Iterable[Path] | None], inputs: Iterable[Path | None] = ()
+    outputs: Mapping[str, Path | Iterable[Path] | None],
+    inputs: Iterable[Path | None] = (),
+    *,
+    plots: bool = True,
 ) -> None:
     """Complain about an output, by its option, that cannot be written or would replace an input, or
-    another output."""
+    another output. With `plots`, a picture is one that matplotlib draws."""
     read = {real_path(path) for path in inputs if path is not None}
     written: set[Path] = set()
     for option, given in outputs.items():
@@ -58,7 +61,7 @@ def check_writable(
                     raise BothendsError(f"{option} {path}: is another output already")
                 written.add(real_path(path))
     picture = outputs.get("--picture")
-    if isinstance(picture, Path):
+    if plots and isinstance(picture, Path):
         from bothends.evaluation.bench.plots import check_picture
 
         check_picture(picture)

@@ -85,7 +85,9 @@ def plan(
         raise UsageError(
             "give --rate, --measured FILE, or --source FILE to measure: one of the three"
         )
-    check_writable({"--json": json_})
+    if json_ is not None and source is None:
+        raise UsageError("--json stores what is measured: give --source FILE, too")
+    check_writable({"--json": json_}, [measured, None if source is None else Path(source)])
     figures: Measured | None = read_measured(measured) if measured else None
     tables, notes = [], []
     if source is not None:

@@ -9,12 +9,16 @@ from bothends.distillation.corpus_directory import DistilledCorpus, Manifest
 from bothends.distillation.filters import PairFilters
 from bothends.distillation.job import Job, describe_job
 from bothends.distillation.shard_run import OnCrash, ShardRun, Share
+from bothends.distillation.shard_times import ShardTimes
 from bothends.distillation.teachers import Teacher
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs import SHARD_LINES
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import ATTEMPTS, Pool, pool_of
 from bothends.storage import Place
+
+#: Of progress, and of the picture.
+_TITLE = "distill"
 
 
 @dataclass(frozen=True)
@@ -64,19 +68,20 @@ def distill(options: Distillation) -> Manifest | None:
         )
     if manifest is not None and manifest.filters == options.filters:
         _say(f"{options.output}: complete, nothing to do")
+        ShardTimes().draw(options.picture, _TITLE)
         return manifest
     corpus.open(job)
     # Machines that share the work may share the directory.
     busy = f"{options.output}: another process is at work there"
     with lock_directory(corpus.shards.place, busy, shared=options.share is not None):
-        return _translate_and_merge(options, job, corpus)
+        times = ShardTimes() if options.merge_only else _translate(options, job, corpus)
+        manifest = _merge(options, job, corpus)
+    # Last: that a picture cannot be written is an error, but no reason to leave the rest undone.
+    times.draw(options.picture, _TITLE)
+    return manifest
 
 
-def _translate_and_merge(
-    options: Distillation, job: Job, corpus: DistilledCorpus
-) -> Manifest | None:
-    if not options.merge_only:
-        _translate(options, job, corpus)
+def _merge(options: Distillation, job: Job, corpus: DistilledCorpus) -> Manifest | None:
     if options.share is not None:
         missing = len(corpus.shards.missing(job))
         _say(
@@ -94,7 +99,7 @@ def _translate_and_merge(
     )
 
 
-def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> None:
+def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> ShardTimes:
     run = ShardRun(
         options.teacher,
         job,
@@ -107,7 +112,7 @@ def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> None
     )
     missing = run.missing()
     if not missing:
-        return
+        return ShardTimes()
     there = job.shards - len(corpus.shards.missing(job))
     if there:
         _say(f"{options.output}: going on, {there:,} of {job.shards:,} shards are there")
@@ -116,7 +121,7 @@ def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> None
         f"{options.teacher.name} translates {sum(map(job.shard_size, missing)):,} of "
         f"{job.lines:,} lines, " + (f"beam {job.beam}, " if job.beam else "") + str(pool)
     )
-    run.run(pool, "distill")
+    return run.run(pool, _TITLE)
 
 
 def _say(text: str) -> None:

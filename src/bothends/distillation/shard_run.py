@@ -24,7 +24,7 @@ from bothends.distillation.shard_directory import (
 from bothends.distillation.shard_file import Record, shard_path, write_shard
 from bothends.distillation.shard_times import ShardTimes
 from bothends.distillation.teachers import Teacher, kind_of
-from bothends.errors import BothendsError, UsageError
+from bothends.errors import BothendsError, UsageError, warn
 from bothends.jobs.pool import InThisProcess, NodeError, Pool
 from bothends.jobs.whereabouts import node_name, worker_name
 from bothends.progress import progress
@@ -156,8 +156,8 @@ class ShardRun:
         """Numbers of the shards that are not there yet."""
         return [number for number in self.shards.missing(self.job) if self.share.has(number)]
 
-    def run(self, pool: Pool, title: str) -> None:
-        """Translate what is missing."""
+    def run(self, pool: Pool, title: str) -> ShardTimes:
+        """Translate what is missing; when which shard was done, for whoever draws the picture."""
         place = self.shards.place
         if isinstance(place, Remote) and place.is_private and not isinstance(pool, InThisProcess):
             raise UsageError(
@@ -180,14 +180,17 @@ class ShardRun:
                         f"{done.node}: another kind of processor ({done.kind}, not {kind})"
                     )
             crashes = [line for shard in lost for line in self._find_crashes(shard, pool)]
-        if self.picture is not None:
-            times.draw(self.picture, title)
         if crashes and self.on_crash == "error":
+            try:
+                times.draw(self.picture, title)
+            except BothendsError as error:  # the lines that crash are the greater news
+                warn(str(error))
             raise BothendsError(
                 f"{crashes[0]}: this line crashes whoever translates it"
                 + (f" (and {len(crashes) - 1} more)" if len(crashes) > 1 else "")
                 + "; all else is done; --on-crash empty leaves it without a translation"
             )
+        return times
 
     def _shards(self, wanted: set[int]) -> Iterator[Shard]:
         for number, lines in enumerate(read_shards(self.sources, self.job.shard_lines)):

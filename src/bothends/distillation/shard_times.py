@@ -5,12 +5,10 @@ Workers tell how long a shard took, and its end is when that is heard: clocks of
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, field
 
 from bothends.drawing.timeline import Bar, draw_timeline
-from bothends.errors import BothendsError
 from bothends.storage import Place, write_whole
 
 #: Nodes whose rates are told one by one.
@@ -24,6 +22,8 @@ class ShardTimes:
     #: whether all of them are kept, for a picture
     keep: bool = False
     _begun: float = field(default_factory=lambda: time.monotonic())
+    #: seconds until the last shard was done
+    _took: float = 0.0
     #: lines by node
     _lines: dict[str, int] = field(default_factory=dict)
     #: when a node began its first shard
@@ -32,7 +32,7 @@ class ShardTimes:
 
     def add(self, number: int, lines: int, seconds: float, node: str, worker: str) -> None:
         """Note a shard that has just been done."""
-        end = time.monotonic() - self._begun
+        end = self._took = time.monotonic() - self._begun
         self._lines[node] = self._lines.get(node, 0) + lines
         self._since.setdefault(node, end - seconds)
         if self.keep:
@@ -51,11 +51,17 @@ class ShardTimes:
         more = len(rates) - len(told)
         return "nodes " + ", ".join(told) + (f" and {more} faster ones" if more else "")
 
-    def draw(self, place: Place, title: str) -> None:
-        """Write the picture. That it fails is no reason to lose the job: it is told, no more."""
-        lines, seconds = sum(self._lines.values()), time.monotonic() - self._begun
-        heading = f"{title}: {lines:,} lines in {seconds:,.0f} s, {lines / seconds:,.1f} a second"
-        try:
-            write_whole(place, draw_timeline(heading, self._bars).encode())
-        except BothendsError as error:
-            print(f"bothends: warning: {error}", file=sys.stderr, flush=True)
+    def draw(self, place: Place | None, title: str) -> None:
+        """Write the picture, if there is a place for it.
+
+        A run that found all shards there has nothing to show, and leaves the picture of the run
+        that made them. If that one was killed before it could draw, the picture says so much.
+        """
+        if place is None or (not self._bars and place.exists()):
+            return
+        heading = f"{title}: all shards were there already"
+        if self._bars:
+            lines, seconds = sum(self._lines.values()), max(self._took, 1e-9)
+            speed = f"{lines / seconds:,.1f} a second"
+            heading = f"{title}: {lines:,} lines in {seconds:,.0f} s, {speed}"
+        write_whole(place, draw_timeline(heading, self._bars).encode())

@@ -139,7 +139,7 @@ class ProcessPool:
 
 def parse_pool(text: str) -> Pool:
     """`4` is that many processes, `ray` or `ray:ADDRESS` the workers of a cluster."""
-    if text.isdecimal():
+    if text.isdecimal() and int(text):
         return ProcessPool(int(text), ATTEMPTS)
     name, _, address = text.partition(":")
     if name == "ray":
