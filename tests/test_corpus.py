@@ -6,6 +6,8 @@ import gzip
 import os
 import random
 import re
+import tracemalloc
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from bothends.errors import BothendsError, UsageError
 from bothends.text.encoding import CorpusEncoder
+from bothends.text.lines import MAX_LINE
 from bothends.text.pairs import Filters, SeenPairs, read_batches, read_lines, read_pairs
 from bothends.text.vocabulary import Normalisation, Vocabulary, VocabularyOptions, train_vocabulary
 from corpus_data import make_sentences, write_lines
@@ -50,6 +53,29 @@ def test_what_is_written_is_read(
     path = write_lines(tmp_path_factory.getbasetemp() / "lines", lines)
     assert list(read_lines(path)) == lines
     assert [len(batch) for batch in read_batches(path, 3)][:-1] == [3] * ((len(lines) - 1) // 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bothends.text.pairs._PIECE", 2)  # so that lines span reads
+        assert list(read_lines(path)) == lines
+
+
+@pytest.mark.parametrize("before", [b"", b"x\ny\n", b"x\n" * 200_000])
+def test_a_line_that_is_too_long(before: bytes, tmp_path: Path) -> None:
+    """As long as a line of `translate` may be; 50 MB without an end take no such memory."""
+    path, number = tmp_path / "text", before.count(b"\n") + 1
+    path.write_bytes(before + b"x" * MAX_LINE + b"\nz\n")
+    assert [len(line) for line in read_lines(path)][number - 1 :] == [MAX_LINE, 1]
+    message = re.escape(f"{path}, line {number}: longer than 1,048,576 bytes")
+    path.write_bytes(before + b"x" * (MAX_LINE + 1) + b"\nz\n")
+    with pytest.raises(BothendsError, match=message):
+        list(read_lines(path))
+    path.write_bytes(before + b"x" * 50_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BothendsError, match=message):
+            deque(read_batches(path), maxlen=0)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

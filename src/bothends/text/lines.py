@@ -67,10 +67,7 @@ class LineReader:
                         yield None if line is None else self._decode(line, count)
                         count += line is not None
             except _EndlessLineError:
-                raise BothendsError(
-                    f"{self.where(count)}: longer than {MAX_LINE:,} bytes, hardly a line of "
-                    "text; break it into lines"
-                ) from None
+                raise too_long(self.where(count)) from None
             except UNREADABLE as error:
                 raise unreadable(_name(path), error) from None
 
@@ -141,6 +138,13 @@ def open_file(path: Place) -> io.BufferedReader:
             # Unwrapped, a gzip file splits lines in Python instead of C.
             return io.BufferedReader(gzip.open(path))
     return open(path, "rb")
+
+
+def too_long(where: str) -> BothendsError:
+    """The error about a line that has more than `MAX_LINE` bytes."""
+    return BothendsError(
+        f"{where}: longer than {MAX_LINE:,} bytes, hardly a line of text; break it into lines"
+    )
 
 
 def unreadable(name: str, error: Exception) -> BothendsError:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from io import BufferedReader
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, cast
 
@@ -19,10 +20,12 @@ from numpy.typing import NDArray
 from bothends.errors import BothendsError, UsageError
 from bothends.records import Strict
 from bothends.storage import Place
-from bothends.text.lines import UNREADABLE, open_file, unreadable
+from bothends.text.lines import MAX_LINE, UNREADABLE, open_file, too_long, unreadable
 
 #: Lines that are read, encoded and written together.
 BATCH = 8192
+#: Bytes of a read, fewer than a line may have.
+_PIECE = 1 << 18
 
 
 def read_lines(path: Place) -> Iterator[str]:
@@ -36,11 +39,33 @@ def read_batches(path: Place, size: int = BATCH) -> Iterator[list[str]]:
     try:
         with open_file(path) as file:
             number = 1
-            while raw := list(islice(file, size)):
+            for raw in _raw_batches(file, path, size):
                 yield _decode(raw, path, number)
                 number += len(raw)
     except UNREADABLE as error:
         raise unreadable(str(path), error) from None
+
+
+def _raw_batches(file: BufferedReader, path: Place, size: int) -> Iterator[list[bytes]]:
+    """Lists of `size` lines without their ends, from a file that is read in pieces.
+
+    Iterating over the file would be as fast, but hold a line without an end in memory.
+    """
+    lines: list[bytes] = []
+    rest, number = b"", 1  # what the line of this number has so far
+    while piece := file.read(_PIECE):
+        *whole, last = (rest + piece).split(b"\n")
+        if len(whole[0] if whole else last) > MAX_LINE:
+            raise too_long(f"{path}, line {number}")
+        rest, number = last, number + len(whole)
+        lines += whole
+        while len(lines) >= size:
+            yield lines[:size]
+            del lines[:size]
+    if rest:
+        lines.append(rest)
+    if lines:
+        yield lines
 
 
 def read_pairs(source: Path, target: Path) -> Iterator[tuple[list[str], list[str]]]:
@@ -64,7 +89,7 @@ def read_pairs(source: Path, target: Path) -> Iterator[tuple[list[str], list[str
 def _decode(raw: list[bytes], path: Place, number: int) -> list[str]:
     """Lines as text, all at once; where that fails, the line that is to blame."""
     try:
-        text = b"".join(raw).decode("utf-8")
+        text = b"\n".join(raw).decode("utf-8")
     except UnicodeDecodeError:
         for number, line in enumerate(raw, number):  # noqa: B020
             try:
@@ -81,8 +106,6 @@ def _decode(raw: list[bytes], path: Place, number: int) -> list[str]:
     if number == 1:
         text = text.removeprefix("\ufeff")  # a byte order mark is no text
     lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
     if "\r" in text:  # files from Windows
         lines = [line.removesuffix("\r") for line in lines]
     return lines
