@@ -19,7 +19,7 @@ from bothends.model.torch.checkpoint import load_model
 from bothends.text.vocabulary import Vocabularies
 from bothends.training.loop import RunEnd, train
 from bothends.training.recipe import Recipe
-from bothends.training.run import OPTIMISER, PROGRESS, RunDirectory
+from bothends.training.run import OPTIMISER, PROGRESS, Progress, RunDirectory
 from bothends.training.schedule import learning_rate
 from bothends.training.step import summed_loss
 from training_data import tiny_corpus, tiny_recipe
@@ -258,3 +258,14 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path, name: str) -> None:
     (outcome.checkpoint / name).write_bytes(b"{")
     with pytest.raises(BothendsError, match=f"{name}: damaged"):
         train(tiny_recipe(tmp_path))
+
+
+def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
+    """Others may write to a shared directory, and know the number of the process."""
+    directory, elsewhere = RunDirectory(tmp_path / "run"), tmp_path / "elsewhere"
+    directory.checkpoints.mkdir(parents=True)
+    elsewhere.mkdir()
+    (directory.checkpoints / f".update-00000007.{os.getpid()}.partial").symlink_to(elsewhere)
+    saved = directory.save(Progress(update=7), 1, lambda path: path.mkdir(exist_ok=True), {})
+    assert {path.name for path in saved.iterdir()} >= {OPTIMISER, PROGRESS}
+    assert not list(elsewhere.iterdir())

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -193,7 +194,8 @@ class RunDirectory:
     ) -> Path:
         """Write a checkpoint, point `last` and `best` at theirs, and remove what is too old."""
         final = self.checkpoints / f"update-{progress.update:08}"
-        partial = self.checkpoints / f".{final.name}.{os.getpid()}.partial"
+        # Never a name that somebody else could have foreseen, and put a link there.
+        partial = self.checkpoints / f".{final.name}.{secrets.token_hex(8)}.partial"
         if final.exists():  # an interrupted run has been judged after all
             write_atomically(final / PROGRESS, progress.to_json())
         else:
