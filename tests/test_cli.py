@@ -257,6 +257,15 @@ def test_a_closed_stdout_is_none_where_nothing_is_written_to_it(tmp_path: Path) 
     assert (tmp_path / "out").read_text() == "Ich habe Hunger.\n"
 
 
+def test_what_the_shell_feeds_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("I am hungry.\n")
+    result = in_shell(f"translate --output {path} <{path}")
+    message = f"bothends: error: --output {path}: would replace what is read from it\n"
+    assert (result.returncode, result.stderr) == (1, message)
+    assert path.read_text() == "I am hungry.\n"
+
+
 @pytest.mark.parametrize(
     ("message", "expected"),
     [

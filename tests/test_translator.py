@@ -302,6 +302,31 @@ class TestTranslate:
         with pytest.raises(TypeError, match=r"^expected a text \(str\), not "):
             translator.submit(text)
 
+    @pytest.mark.parametrize("text", [None, 5, b"ba", ["ba"], {"ba": 1}])
+    def test_what_cannot_be_scored_or_filled(self, translator: Translator, text: Any) -> None:
+        kind = type(text).__name__
+        if text != ["ba"]:
+            with pytest.raises(TypeError, match=f"^expected an iterable of sources.*, not {kind}$"):
+                translator.score(text, ["ba"])
+            with pytest.raises(TypeError, match=f"^expected an iterable of targets.*, not {kind}$"):
+                translator.score(["ba"], text)
+        for what in ("sources", "targets"):
+            pair = {"sources": ["ba", "bo"], "targets": ["ba", "bo"]}
+            with pytest.raises(TypeError, match=f"of {what}.*but number 2 of them is {kind}$"):
+                translator.score(**{**pair, what: ["ba", text]})
+        with pytest.raises(TypeError, match=rf"^expected a text \(str\) as the source, not {kind}$"):
+            translator.fill(text)
+        for what in ("prefix", "suffix"):
+            with pytest.raises(TypeError, match=f"or tokens as the {what}, not {kind}$"):
+                translator.fill("ba", **{what: text})
+        for arguments, what in (((text, "ba"), "source"), (("ba", text), "translation")):
+            with pytest.raises(TypeError, match=f"as the {what}, not {kind}$"):
+                translator.alternatives(*arguments, "ba")
+
+    def test_iterators_are_scored(self, translator: Translator) -> None:
+        expected = translator.score(["ba", "bo"], ["da", "du"])
+        assert translator.score(iter(["ba", "bo"]), iter(["da", "du"])) == expected
+
     def test_a_stream_is_not_one_text(self, translator: Translator) -> None:
         with pytest.raises(TypeError, match=r"such as \[text\], not str"):
             translator.stream("ba bo")

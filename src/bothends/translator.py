@@ -29,7 +29,15 @@ from bothends.search.generator import Generator
 from bothends.search.options import check_whole_number
 from bothends.search.scoring import ForcedScore
 from bothends.streaming import Workers, split_into_windows
-from bothends.text.arguments import ONE_DRAFT, STREAM, TEXTS, check_lines
+from bothends.text.arguments import (
+    ONE_DRAFT,
+    SOURCES,
+    STREAM,
+    TARGETS,
+    TEXTS,
+    check_lines,
+    check_text,
+)
 from bothends.text.vocabulary import Vocabularies
 from bothends.text_model import NumberedPair, Scoring, TextModel, Translating
 from bothends.translation import BATCH_TOKENS, MAX_SCORED_LENGTH, Translation, TranslationOptions
@@ -213,8 +221,7 @@ class Translator:
         Texts that are submitted are translated one by one: for many of them at once, `translate`
         and `stream` are faster. `draft` is as in `translate`.
         """
-        if not isinstance(text, str):
-            raise TypeError(f"expected a text (str), not {type(text).__name__}")
+        check_text("", text)
         job = self._translating(options, changes)
         if draft is not None:
             return self._submit_from_draft(text, draft, job)
@@ -258,8 +265,8 @@ class Translator:
 
     def score(
         self,
-        sources: Sequence[str],
-        targets: Sequence[str | Sequence[int]],
+        sources: Iterable[str],
+        targets: Iterable[str | Sequence[int]],
         *,
         max_length: int = MAX_SCORED_LENGTH,
         batch_tokens: int = BATCH_TOKENS,
@@ -270,8 +277,8 @@ class Translator:
         than one way, and is scored as the vocabulary cuts it. A source or target of more than
         `max_length` tokens is an error, because the score of a part of it would mean little.
         """
-        if isinstance(sources, str) or isinstance(targets, str):
-            raise TypeError("score takes lists of lines: score([source], [target])")
+        sources = list(check_lines(SOURCES, sources))
+        targets = list(check_lines(TARGETS, targets, or_tokens=True))
         check_whole_number("batch_tokens", batch_tokens, 1)
         if len(sources) != len(targets):
             raise UsageError(f"{len(sources)} sources, but {len(targets)} targets: expected pairs")
@@ -309,6 +316,9 @@ class Translator:
         """
         from bothends.filling import FillOptions
 
+        check_text(" as the source", source)
+        check_text(" as the prefix", prefix, or_tokens=True)
+        check_text(" as the suffix", suffix, or_tokens=True)
         fill_options = FillOptions(n_best=n_best, **options)
         with self._model.context():
             return self._filler.fill(source, prefix, suffix, fill_options)
@@ -324,6 +334,8 @@ class Translator:
         """Other ways to say a span of a translation: a text in it, or a pair of offsets."""
         from bothends.filling import FillOptions, find_alternatives
 
+        check_text(" as the source", source)
+        check_text(" as the translation", translation)
         fill_options = FillOptions(n_best=n_best, **options)
         with self._model.context():
             return find_alternatives(self._filler, source, translation, span, fill_options)

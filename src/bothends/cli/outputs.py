@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from bothends.files import real_path, write_output
 
 #: As a file to write JSON to: standard output.
 STANDARD_OUTPUT = Path("-")
+#: As a file to read: standard input, which may be a file, too.
+STANDARD_INPUT = Path("-")
 
 
 def write_json(path: Path | None, content: dict[str, Any]) -> None:
@@ -36,7 +39,9 @@ def check_writable(
 ) -> None:
     """Complain about an output, by its option, that cannot be written or would replace an input, or
     another output. With `plots`, a picture is one that matplotlib draws."""
-    read = {real_path(path) for path in inputs if path is not None}
+    given_inputs = [path for path in inputs if path is not None]
+    read = {real_path(path) for path in given_inputs}
+    reads_stdin = STANDARD_INPUT in given_inputs
     written: set[Path] = set()
     for option, given in outputs.items():
         paths = [given] if isinstance(given, Path) else given or ()
@@ -54,7 +59,7 @@ def check_writable(
                     raise BothendsError(f"{option} {path}: may not be written to")
             elif not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
                 raise BothendsError(f"{option} {path}: {path.parent} is no directory to write to")
-            if real_path(path) in read:
+            if real_path(path) in read or (reads_stdin and _is_standard_input(path)):
                 raise BothendsError(f"{option} {path}: would replace what is read from it")
             if path.is_file() or not path.exists():  # a device takes any number of outputs
                 if real_path(path) in written:
@@ -65,3 +70,12 @@ def check_writable(
         from bothends.evaluation.bench.plots import check_picture
 
         check_picture(picture)
+
+
+def _is_standard_input(path: Path) -> bool:
+    """Whether the shell feeds this very file, as in `translate <text --output text`."""
+    try:
+        found = path.stat()
+        return stat.S_ISREG(found.st_mode) and os.path.samestat(found, os.fstat(0))
+    except OSError:  # one of them is not there
+        return False

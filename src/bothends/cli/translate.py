@@ -35,7 +35,7 @@ from bothends.cli.options import (
     ShortlistOption,
     ThreadsOption,
 )
-from bothends.cli.outputs import check_writable
+from bothends.cli.outputs import STANDARD_INPUT, check_writable
 from bothends.errors import UsageError
 from bothends.jobs import SHARD_LINES
 
@@ -144,7 +144,7 @@ def translate(
         raise UsageError("--same-kind, --picture and --on-crash are for jobs: add --workers")
     inputs = [_path(place) for place in expand_globs(places)]
     outputs = choose_outputs(inputs, [_path(place) for place in written]) if written else []
-    check_writable({"--output": outputs}, inputs)
+    check_writable({"--output": outputs}, inputs or [STANDARD_INPUT])
     options = TranslationOptions(
         beam=beam,
         length_penalty=length_penalty,

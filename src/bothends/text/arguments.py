@@ -3,30 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
+from numbers import Integral
 from typing import Any
 
 #: What methods take, for errors.
 ONE_DRAFT = "a draft is for one text: translate(text, draft=draft, beam=1)"
 TEXTS = "a text (str) or an iterable of texts"
 STREAM = "an iterable of texts (str), such as [text]"
+SOURCES = "an iterable of sources (str), such as [text]"
+TARGETS = "an iterable of targets, each a text (str) or tokens"
 
 
-def check_lines(expected: str, lines: Iterable[Any], *, pauses: bool = False) -> Iterator[Any]:
+def check_text(what: str, text: Any, *, or_tokens: bool = False) -> None:
+    """A TypeError unless an argument is a text; with `or_tokens`, it may be token ids."""
+    if not isinstance(text, str) and not (or_tokens and _are_tokens(text)):
+        expected = "a text (str) or tokens" if or_tokens else "a text (str)"
+        raise TypeError(f"expected {expected}{what}, not {type(text).__name__}")
+
+
+def check_lines(
+    expected: str, lines: Iterable[Any], *, pauses: bool = False, or_tokens: bool = False
+) -> Iterator[Any]:
     """The lines of an iterable, or a TypeError that names what was expected.
 
-    With `pauses`, `None` may stand between the lines.
+    With `pauses`, `None` may stand between the lines; with `or_tokens`, a line may be token ids.
     """
-    # A mapping or a set has no order that results could be in.
-    if isinstance(lines, str | bytes | bytearray | Mapping | Set) or not isinstance(
-        lines, Iterable
-    ):
+    if isinstance(lines, str) or not _has_order(lines):
         raise TypeError(f"expected {expected}, not {type(lines).__name__}")
-    return _checked(expected, lines, pauses)
+    return _checked(expected, lines, pauses, or_tokens)
 
 
-def _checked(expected: str, lines: Iterable[Any], pauses: bool) -> Iterator[Any]:
+def _checked(
+    expected: str, lines: Iterable[Any], pauses: bool, or_tokens: bool
+) -> Iterator[Any]:
     for number, line in enumerate(lines, start=1):
-        if not isinstance(line, str) and not (pauses and line is None):
+        fits = isinstance(line, str) or (pauses and line is None)
+        if not fits and not (or_tokens and _are_tokens(line)):
             kind = type(line).__name__
             raise TypeError(f"expected {expected}, but number {number} of them is {kind}")
         yield line
+
+
+def _are_tokens(value: Any) -> bool:
+    return _has_order(value) and all(isinstance(each, Integral) for each in value)
+
+
+def _has_order(value: Any) -> bool:
+    """Whether it is an iterable with an order that results could be in; a mapping has none."""
+    without = bytes | bytearray | Mapping | Set
+    return isinstance(value, Iterable) and not isinstance(value, without)
