@@ -431,6 +431,26 @@ def test_a_bundled_model_has_no_weights(
     assert error_line(arguments, capsys) == (1, message)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "instead"),
+    [
+        ("verify --record", "record a directory of yours"),
+        ("shortlist --source text --target text --model", "copy its directory, and name the copy"),
+    ],
+)
+def test_a_bundled_model_is_not_changed(
+    arguments: str, instead: str, text_here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = error_line([*arguments.split(), DEFAULT_MODEL], capsys)
+    reason = "a bundled model stays as it is in the package"
+    assert found == (2, f"{DEFAULT_MODEL}: {reason}; {instead}")
+
+
+def test_a_bundled_model_can_be_published(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["push", DEFAULT_MODEL, "someone/model", "--license", "mit", "--dry-run"]) == 0
+    assert "nothing sent" in capsys.readouterr().err
+
+
 def test_a_bundled_model_has_a_vocabulary(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("I am hungry.\n" * 20)

@@ -434,7 +434,7 @@ class TestErrors:
             (["--model=no-such-model"], 1, "no-such-model: no such model directory"),
             (["--model=."], 1, "not a model directory"),
             (["--precision=int8"], 1, "--precision int8`"),
-            (["--precision=int4"], 2, "int4"),
+            (["--precision=int4"], 2, "error: Invalid value for '--precision': 'int4' is not"),
             (["--beam=0"], 2, "--beam"),
             (["--n-best=9"], 2, "error: --n-best must not exceed the beam: 9 hypotheses"),
             (["--threads=0"], 2, "--threads"),

@@ -314,7 +314,9 @@ class TestTranslate:
             pair = {"sources": ["ba", "bo"], "targets": ["ba", "bo"]}
             with pytest.raises(TypeError, match=f"of {what}.*but number 2 of them is {kind}$"):
                 translator.score(**{**pair, what: ["ba", text]})
-        with pytest.raises(TypeError, match=rf"^expected a text \(str\) as the source, not {kind}$"):
+        with pytest.raises(
+            TypeError, match=rf"^expected a text \(str\) as the source, not {kind}$"
+        ):
             translator.fill(text)
         for what in ("prefix", "suffix"):
             with pytest.raises(TypeError, match=f"or tokens as the {what}, not {kind}$"):

@@ -276,6 +276,7 @@ READING: dict[str, Command] = {
     "score": Command("score --model model --source text --target text", _model),
 }
 
+
 @dataclass(frozen=True)
 class Ending:
     """How a child ended: its exit status, or minus the signal that killed it."""

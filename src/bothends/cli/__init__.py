@@ -107,6 +107,7 @@ def _call(arguments: Sequence[str]) -> object:
         # Without a command, help: Typer's own way of giving it is an error with the help inside.
         return app(args=arguments or ["--help"], prog_name="bothends", standalone_mode=False)
     except _CommandLineError as error:
-        return complain(error.format_message(), error.exit_code)
+        # "Value error" is the parser's word for it, and says nothing to a user.
+        return complain(error.format_message().replace("Value error, ", ""), error.exit_code)
     except typer.Abort:
         raise KeyboardInterrupt from None

@@ -39,6 +39,7 @@ def push(
 
     All files go into one commit. A README.md in DIR is kept; missing front matter is added to it.
     """
+    from bothends.model.bundled import find_model
     from bothends.publishing.push import PushOptions, plan_upload
     from bothends.publishing.push import push as send
 
@@ -50,7 +51,7 @@ def push(
         metrics=tuple(metrics or ()),
         message=message,
     )
-    upload = plan_upload(directory, options)
+    upload = plan_upload(find_model(directory), options)
     size = f"{len(upload.files) + 1} files, {upload.bytes / 1e6:,.1f} MB"
     if dry_run:
         sys.stdout.write(str(upload.card))

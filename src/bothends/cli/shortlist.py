@@ -41,10 +41,12 @@ def shortlist(
     The shortlist is stored with the model and makes its search faster. Prints its coverage: the
     share of held-out translations, and of the model's own, that it allows.
     """
+    from bothends.model.bundled import refuse_to_change
     from bothends.shortlisting.learn import ShortlistOptions
     from bothends.shortlisting.report import make_shortlist
 
     options = ShortlistOptions(best=best, frequent=frequent, iterations=iterations, pairs=pairs)
+    refuse_to_change(model, "copy its directory, and name the copy")
     check_writable({"--json": json_}, (source, target))
 
     def tell(message: str) -> None:

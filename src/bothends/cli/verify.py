@@ -26,7 +26,7 @@ def verify(
     Files that differ are listed, and the exit status is 1.
     """
     from bothends.errors import BothendsError, UsageError
-    from bothends.model.bundled import bundled_models, find_if_named, refuse_to_write
+    from bothends.model.bundled import bundled_models, find_if_named, refuse_to_change
     from bothends.verification import record as record_model
     from bothends.verification import verify as verify_directory
 
@@ -34,7 +34,7 @@ def verify(
         if not directories:
             raise UsageError("--record: name the model directories")
         for directory in directories:
-            refuse_to_write(directory, "record a directory of yours")
+            refuse_to_change(directory, "record a directory of yours")
             typer.echo(f"{directory}: {record_model(directory)} files recorded")
         return
     names = directories or [Path(name) for name in bundled_models()]

@@ -72,6 +72,13 @@ def refuse_to_write(model: Path | str, instead: str) -> None:
         raise UsageError(f"{model}: nothing is written to the Hub's cache; {instead}")
 
 
+def refuse_to_change(model: Path | str, instead: str) -> None:
+    """Complain about a command that would change a model which is not the user's own."""
+    refuse_to_write(model, instead)
+    if str(model) in bundled_models() and not Path(model).is_dir():
+        raise UsageError(f"{model}: a bundled model stays as it is in the package; {instead}")
+
+
 def _download_model(name: HubName, weights: bool) -> Path:
     # First the one file that tells whose model it is: others are gigabytes, and called the same.
     directory = download(name, [CONFIG])

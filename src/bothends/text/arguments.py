@@ -33,9 +33,7 @@ def check_lines(
     return _checked(expected, lines, pauses, or_tokens)
 
 
-def _checked(
-    expected: str, lines: Iterable[Any], pauses: bool, or_tokens: bool
-) -> Iterator[Any]:
+def _checked(expected: str, lines: Iterable[Any], pauses: bool, or_tokens: bool) -> Iterator[Any]:
     for number, line in enumerate(lines, start=1):
         fits = isinstance(line, str) or (pauses and line is None)
         if not fits and not (or_tokens and _are_tokens(line)):
