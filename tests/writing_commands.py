@@ -166,10 +166,9 @@ def _workers_in_this_process() -> None:
 
 def _no_measuring() -> None:
     """Measuring starts processes, takes a minute, and gives other figures each time."""
-    figures = {
-        name: 1.0
-        for name in ("rate_alone", "rate", "start", "restart", "overhead", "line_overhead")
-    }
+    figures = dict.fromkeys(
+        ("rate_alone", "rate", "start", "restart", "overhead", "line_overhead"), 1.0
+    )
     found = Measured(engine="onnx", kind="any", lines=1, cores=1, serial=0.0, **figures)
     setattr(bothends.planning, "measure", lambda *_: found)  # noqa: B010
 
