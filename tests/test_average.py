@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -95,6 +98,28 @@ def test_an_output_that_is_not_empty_is_left_alone(
     (tmp_path / "mine").write_text("x")
     _, message = error_line(["average", str(run), "--last", "2", "--output", str(tmp_path)], capsys)
     assert "exists and is not empty" in message
+
+
+@pytest.mark.parametrize("room", range(4))
+def test_a_disk_that_is_full_after_some_files_does_not_block_a_rerun(
+    room: int, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Vocabulary, weights, configuration, digests: so many are written, the next one is not."""
+    output, synced, sync = tmp_path / "averaged", iter(range(4)), os.fsync
+
+    def fill(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode) and next(synced) == room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(descriptor)
+
+    command = ["average", str(run), "--last", "2", "--output", str(output)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", fill)
+        status, message = error_line(command, capsys)
+    assert (status, "No space left on device" in message) == (1, True)
+    assert not list(tmp_path.iterdir())
+    assert run_command(command) == 0
+    load_model(output)
 
 
 def test_models_of_different_shape(run: Path, tmp_path: Path) -> None:

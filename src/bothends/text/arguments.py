@@ -48,5 +48,5 @@ def _are_tokens(value: Any) -> bool:
 
 def _has_order(value: Any) -> bool:
     """Whether it is an iterable with an order that results could be in; a mapping has none."""
-    without = bytes | bytearray | Mapping | Set
-    return isinstance(value, Iterable) and not isinstance(value, without)
+    without_order = (bytes, bytearray, Mapping, Set)
+    return isinstance(value, Iterable) and not isinstance(value, without_order)

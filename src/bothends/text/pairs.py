@@ -25,7 +25,7 @@ from bothends.text.lines import MAX_LINE, UNREADABLE, open_file, too_long, unrea
 #: Lines that are read, encoded and written together.
 BATCH = 8192
 #: Bytes of a read, fewer than a line may have.
-_PIECE = 1 << 18
+_PIECE = 1 << 16
 
 
 def read_lines(path: Place) -> Iterator[str]:
