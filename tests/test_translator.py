@@ -311,7 +311,7 @@ class TestTranslate:
             with pytest.raises(TypeError, match=f"^expected an iterable of targets.*, not {kind}$"):
                 translator.score(["ba"], text)
         for what in ("sources", "targets"):
-            pair = {"sources": ["ba", "bo"], "targets": ["ba", "bo"]}
+            pair: dict[str, Any] = {"sources": ["ba", "bo"], "targets": ["ba", "bo"]}
             with pytest.raises(TypeError, match=f"of {what}.*but number 2 of them is {kind}$"):
                 translator.score(**{**pair, what: ["ba", text]})
         with pytest.raises(
@@ -321,9 +321,10 @@ class TestTranslate:
         for what in ("prefix", "suffix"):
             with pytest.raises(TypeError, match=f"or tokens as the {what}, not {kind}$"):
                 translator.fill("ba", **{what: text})
-        for arguments, what in (((text, "ba"), "source"), (("ba", text), "translation")):
-            with pytest.raises(TypeError, match=f"as the {what}, not {kind}$"):
-                translator.alternatives(*arguments, "ba")
+        with pytest.raises(TypeError, match=f"as the source, not {kind}$"):
+            translator.alternatives(text, "ba", "ba")
+        with pytest.raises(TypeError, match=f"as the translation, not {kind}$"):
+            translator.alternatives("ba", text, "ba")
 
     def test_iterators_are_scored(self, translator: Translator) -> None:
         expected = translator.score(["ba", "bo"], ["da", "du"])
