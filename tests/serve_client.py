@@ -13,6 +13,7 @@ import select
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -59,6 +60,12 @@ class Served:
 
     process: subprocess.Popen[str]
     port: int
+    stderr: Path
+
+    @property
+    def said(self) -> str:
+        """All that it has written to stderr."""
+        return self.stderr.read_text(encoding="utf-8", errors="replace")
 
     @property
     def memory(self) -> int:
@@ -69,22 +76,24 @@ class Served:
 
 @contextmanager
 def served(*arguments: str, port: int = 0) -> Iterator[Served]:
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "bothends", "serve", "--log-level", "error"),
-            # Long: the machine may have other things to do.
-            *("--timeout", "900", "--port", str(port), *arguments),
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        address = process.stdout.readline().split()[-1]
-        yield Served(process, int(address.rstrip("/").rsplit(":", 1)[1]))
-    finally:
-        process.kill()
-        process.communicate()
+    with tempfile.NamedTemporaryFile() as stderr:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "bothends", "serve", "--log-level", "error"),
+                # Long: the machine may have other things to do.
+                *("--timeout", "900", "--port", str(port), *arguments),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().split()[-1]
+            yield Served(process, int(address.rstrip("/").rsplit(":", 1)[1]), Path(stderr.name))
+        finally:
+            process.kill()
+            process.communicate()
 
 
 def sentences(count: int) -> list[str]:
