@@ -43,10 +43,10 @@ for attempt in range(100):
 else:
     sys.exit("check-image: the server does not answer")
 assert health == {"status": "ok"}, health
-body = json.dumps({"q": "I am hungry.", "source": "en", "target": "de"}).encode()
+body = json.dumps({"q": "I am hungry.", "source": "en", "target": "pt"}).encode()
 request = urllib.request.Request(f"{base}/translate", body, {"content-type": "application/json"})
 answer = json.load(urllib.request.urlopen(request, timeout=30))
-assert answer == {"translatedText": "Ich habe Hunger."}, answer
+assert answer == {"translatedText": "Estou com fome."}, answer
 page = urllib.request.urlopen(f"{base}/", timeout=5).read()
 assert b"bothends" in page
 assert urllib.request.urlopen(f"{base}/page/app.js", timeout=5).read()

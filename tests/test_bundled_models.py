@@ -18,8 +18,38 @@ from bothends.model.directory import CARD, CONFIG
 MEGABYTE = 1 << 20
 ROOT = Path(__file__).parents[1]
 
-#: What may come out; German has a polite, a familiar and a plural "you".
-EVERYDAY = {
+#: What the default model may write, and words it may choose from.
+PORTUGUESE = {
+    "Where is the nearest station?": {"Onde está a estação mais próxima?"},
+    "I am hungry.": {"Estou com fome.", "Eu estou com fome."},
+    "What is your name?": {"Qual é o seu nome?", "Qual é seu nome?", "Como você se chama?"},
+    "I don't understand.": {"Eu não entendo.", "Não entendo.", "Eu não compreendo."},
+    "Can you help me?": {"Você pode me ajudar?", "Pode me ajudar?"},
+    "Good night.": {"Boa noite.", "Boa noite!"},
+    "How much does it cost?": {"Quanto custa?", "Quanto custa isso?"},
+    "I have never been to Brazil.": {"Eu nunca estive no Brasil.", "Nunca estive no Brasil."},
+    "Do you speak English?": {"Você fala inglês?"},
+    "Open the window, please.": {"Abra a janela, por favor."},
+    "I would like a cup of coffee, please.": {"Eu gostaria de uma xícara de café, por favor."},
+    "My brother lives in a small house near the river.": {
+        f"Meu irmão {lives} {house} perto do rio."
+        for lives in ("vive", "mora")
+        for house in ("em uma pequena casa", "em uma casa pequena", "numa pequena casa")
+    },
+    "The European Commission presented a new proposal on the protection of personal data.": {
+        f"A Comissão Europeia apresentou uma nova proposta {on} {protection} dos dados pessoais."
+        for on in ("sobre a", "relativa à")
+        for protection in ("protecção", "proteção")
+    },
+    "Room 4512 is on the second floor.": {
+        f"{begin} 4512 {verb} no segundo andar."
+        for begin in ("O quarto", "A sala", "Sala", "Quarto")
+        for verb in ("está", "fica", "é")
+    },
+}
+
+#: The same for the models of everyday German, with a polite, a familiar and a plural "you".
+GERMAN = {
     "Where is the nearest station?": {"Wo ist der nächste Bahnhof?"},
     "I am hungry.": {"Ich habe Hunger.", "Ich bin hungrig."},
     "What is your name?": {"Wie heißt du?", "Wie heißen Sie?", "Wie ist Ihr Name?"},
@@ -35,28 +65,6 @@ EVERYDAY = {
     "We need more time.": {"Wir brauchen mehr Zeit."},
     "He works in a big hospital.": {"Er arbeitet in einem großen Krankenhaus."},
     "Open the window, please.": {"Öffne bitte das Fenster.", "Öffnen Sie bitte das Fenster."},
-}
-
-
-#: The same for the Portuguese model, which is for more than everyday sentences.
-PORTUGUESE = {
-    "Where is the nearest station?": {"Onde está a estação mais próxima?"},
-    "I would like a cup of coffee, please.": {"Eu gostaria de uma xícara de café, por favor."},
-    "My brother lives in a small house near the river.": {
-        "Meu irmão vive em uma pequena casa perto do rio.",
-        "Meu irmão mora em uma pequena casa perto do rio.",
-        "Meu irmão vive em uma casa pequena perto do rio.",
-    },
-    "The European Commission presented a new proposal on the protection of personal data.": {
-        f"A Comissão Europeia apresentou uma nova proposta {on} {protection} dos dados pessoais."
-        for on in ("sobre a", "relativa à")
-        for protection in ("protecção", "proteção")
-    },
-    "Room 4512 is on the second floor.": {
-        f"{begin} 4512 {verb} no segundo andar."
-        for begin in ("O quarto", "A sala", "Sala", "Quarto")
-        for verb in ("está", "fica", "é")
-    },
 }
 
 
@@ -88,21 +96,20 @@ def test_each_says_what_it_is(name: str) -> None:
     assert not re.search(r"/(home|root|work|Users)/", json.dumps(description) + card)
 
 
-@pytest.mark.parametrize("english", EVERYDAY)
-def test_everyday_sentences(translator: Translator, english: str) -> None:
-    (translation,) = translator.translate([english])
-    assert translation.text in EVERYDAY[english]
+@pytest.mark.parametrize("english", PORTUGUESE)
+def test_sentences_in_portuguese(translator: Translator, english: str) -> None:
+    assert translator.translate(english).text in PORTUGUESE[english]
 
 
-def test_sentences_in_portuguese() -> None:
-    with Translator.load("en-pt-1x1", threads=1) as portuguese:
-        for english, expected in PORTUGUESE.items():
-            assert portuguese.translate(english).text in expected
+def test_everyday_sentences_in_german() -> None:
+    with Translator.load("en-de-2x1", threads=1) as german:
+        found = {english: german.translate(english).text for english in GERMAN}
+    assert {english: text for english, text in found.items() if text not in GERMAN[english]} == {}
 
 
 def test_alone_as_in_a_batch(translator: Translator) -> None:
-    together = translator.translate(list(EVERYDAY))
-    alone = [translator.translate([english])[0] for english in EVERYDAY]
+    together = translator.translate(list(PORTUGUESE))
+    alone = [translator.translate([english])[0] for english in PORTUGUESE]
     assert [each.text for each in together] == [each.text for each in alone]
 
 
@@ -114,7 +121,7 @@ def test_the_command_needs_no_model() -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.strip() in EVERYDAY["Where is the nearest station?"]
+    assert done.stdout.strip() in PORTUGUESE["Where is the nearest station?"]
 
 
 def test_the_demo_runs_without_torch(tmp_path: Path) -> None:
@@ -128,7 +135,7 @@ def test_the_demo_runs_without_torch(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert "Wo ist der nächste Bahnhof?" in done.stdout
+    assert "Onde está a estação mais próxima?" in done.stdout
     for beam in "14":
         for order in "1x1", "2x1":
             assert re.search(

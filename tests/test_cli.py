@@ -254,7 +254,7 @@ def test_a_closed_stdout_is_an_error(command: str) -> None:
 def test_a_closed_stdout_is_none_where_nothing_is_written_to_it(tmp_path: Path) -> None:
     result = in_shell(f"translate --output {tmp_path / 'out'} >&-")
     assert (result.returncode, result.stderr) == (0, "")
-    assert (tmp_path / "out").read_text() == "Ich habe Hunger.\n"
+    assert (tmp_path / "out").read_text() == "Estou com fome.\n"
 
 
 def test_what_the_shell_feeds_is_not_replaced(tmp_path: Path) -> None:
@@ -392,7 +392,7 @@ def test_outputs_do_not_replace_each_other(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("text").write_text("a\n")
-    models = "evaluate --model en-de-1x1 en-de-2x1 --source text --reference text --output"
+    models = "evaluate --model en-pt-1x1 en-de-2x1 --source text --reference text --output"
     found = error_line([*models.split(), "x", "./x"], capsys)
     assert found == (1, "--output x: is another output already")
     # A device may be named twice, and need not be in a directory that one may write to.
@@ -461,9 +461,9 @@ def test_a_bundled_model_has_a_vocabulary(tmp_path: Path) -> None:
 def test_an_unknown_model_is_told_with_those_in_the_box(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    status, message = error_line(["translate", "--model", "en-de-9x9"], capsys)
+    status, message = error_line(["translate", "--model", "en-pt-9x9"], capsys)
     assert status == 1
-    assert message.startswith("en-de-9x9: no such model directory, nor a bundled model (en-de-")
+    assert message.startswith("en-pt-9x9: no such model directory, nor a bundled model (en-de-")
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from bothends.serve.translating import TranslateBatch
 from command_line import error_line
 from serve_fixtures import Running, running
 
-HUNGRY, HUNGER = "I am hungry.", "Ich habe Hunger."
-PAIR = {"source": "en", "target": "de"}
+HUNGRY, HUNGER = "I am hungry.", "Estou com fome."
+PAIR = {"source": "en", "target": "pt"}
 #: Seconds that anything may take on a machine that is busy.
 PATIENCE = 120
 
@@ -71,8 +71,8 @@ def wait_until(condition: Any) -> None:
 
 def test_a_client_of_libretranslate(live: Running) -> None:
     api = LibreTranslateAPI(live.url)
-    assert api.translate(HUNGRY, "en", "de") == HUNGER
-    assert api.translate("It is 5 % more & “good”.", "en", "de")
+    assert api.translate(HUNGRY, "en", "pt") == HUNGER
+    assert api.translate("It is 5 % more & “good”.", "en", "pt")
     assert {each["code"] for each in api.languages()} >= set(PAIR.values())
     assert api.detect(HUNGRY)[0]["language"] == PAIR["source"]
     assert api.translate(HUNGRY, "auto", PAIR["target"]) == HUNGER

@@ -133,9 +133,9 @@ def test_killed_and_started_again() -> None:
         first.process.wait(10)
     begin = time.perf_counter()
     with served(port=port) as again:
-        body = {"q": "I am hungry.", "source": "en", "target": "de"}
+        body = {"q": "I am hungry.", "source": "en", "target": "pt"}
         answer = httpx.post(f"http://127.0.0.1:{again.port}/translate", json=body)
-        assert answer.json() == {"translatedText": "Ich habe Hunger."}
+        assert answer.json() == {"translatedText": "Estou com fome."}
         seconds = time.perf_counter() - begin
     check(f"from the command to the first answer: {seconds:.2f} s", seconds <= 2)
 

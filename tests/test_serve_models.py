@@ -41,14 +41,14 @@ def copy(tmp_path: Path) -> Callable[[str], Path]:
 
 def test_the_models_in_the_box_the_default_first() -> None:
     models = Models()
-    assert [model.name for model in models.all] == ["en-de-2x1", "en-de-1x1", "en-pt-1x1"]
-    assert models.find().name == "en-de-2x1"
-    assert models.find("en-de-1x1").name == "en-de-1x1"
-    assert models.find(None, "auto", "de").name == "en-de-2x1"
+    assert [model.name for model in models.all] == ["en-pt-1x1", "en-de-1x1", "en-de-2x1"]
+    assert models.find().name == "en-pt-1x1"
+    assert models.find("en-de-2x1").name == "en-de-2x1"
+    assert models.find(None, "auto", "pt").name == "en-pt-1x1"
     assert models.find(None, "en", "pt").name == "en-pt-1x1"
     assert models.loaded == []
-    with pytest.raises(UnknownModelError, match="en to de"):
-        models.find(None, "de", "en")
+    with pytest.raises(UnknownModelError, match="en to pt"):
+        models.find(None, "pt", "en")
 
 
 def test_a_model_is_loaded_once_whoever_asks(

@@ -37,11 +37,13 @@ ARGUMENTS = [
 ]
 SECONDS = 1000.0
 HUNGRY, HUNGER = "I am hungry.", "Ich habe Hunger."
+#: The page shows the steps of the first one.
+MODELS = ("en-de-2x1", "en-de-1x1")
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
-    with running() as server:
+    with running(ServeOptions(models=MODELS)) as server:
         yield server
 
 
@@ -333,7 +335,7 @@ def test_what_goes_wrong_is_said(page: Any) -> None:
 
 def test_a_key_can_be_given(browser: Any, tmp_path: Path) -> None:
     key = add_key(tmp_path / "keys", "ann")
-    with running(ServeOptions(keys=ApiKeys.load(tmp_path / "keys"))) as server:
+    with running(ServeOptions(models=MODELS, keys=ApiKeys.load(tmp_path / "keys"))) as server:
         for page in opened(browser, server):
             page.fill("#source", HUNGRY)
             page.locator("#alert", has_text="wants an API key").wait_for()

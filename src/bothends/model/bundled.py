@@ -13,7 +13,7 @@ from bothends.records import LARGEST_JSON, parse_json, read_bounded
 #: Their directory.
 BUNDLED = Path(__file__).parents[1] / "models"
 #: Default model.
-DEFAULT_MODEL = "en-de-2x1"
+DEFAULT_MODEL = "en-pt-1x1"
 
 
 def bundled_models() -> list[str]:

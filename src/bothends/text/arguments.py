@@ -10,8 +10,8 @@ from typing import Any
 ONE_DRAFT = "a draft is for one text: translate(text, draft=draft, beam=1)"
 TEXTS = "a text (str) or an iterable of texts"
 STREAM = "an iterable of texts (str), such as [text]"
-SOURCES = "an iterable of sources (str), such as [text]"
-TARGETS = "an iterable of targets, each a text (str) or tokens"
+SOURCES = "an iterable of sources (str), as in score([source], [target])"
+TARGETS = "an iterable of targets, each a text (str) or tokens, as in score([source], [target])"
 
 
 def check_text(what: str, text: Any, *, or_tokens: bool = False) -> None:
