@@ -144,6 +144,19 @@ def test_both_ends_close_step_by_step(page: Any) -> None:
     assert written.count() == 2
 
 
+def test_a_model_that_writes_left_to_right_points_to_one_that_does_not(page: Any) -> None:
+    write(page, HUNGRY, HUNGER)
+    assert page.inner_text("#stage-title") == "Both ends closing"
+    assert page.locator("#both-ends").is_hidden()
+    page.select_option("#model", "en-de-1x1")
+    page.locator("#status", has_text="steps of 1x1").wait_for()
+    assert page.inner_text("#stage-title") == "Written left to right"
+    page.click("#both-ends")
+    page.locator("#status", has_text="steps of 2x1").wait_for()
+    assert page.input_value("#model") == "en-de-2x1"
+    assert page.locator("#both-ends").is_hidden()
+
+
 def test_the_animation_plays_pauses_and_has_a_speed(page: Any) -> None:
     write(page, HUNGRY, HUNGER)
     page.locator("#speed").fill("1")

@@ -203,14 +203,28 @@ function nameLanguages() {
   if (chosen.target) for (const id of ["output", "hypotheses", "stage", "menu"]) byId(id).lang = chosen.target;
 }
 
+// The stage is for models that write from both ends: one that does not is told from them, and points to one.
+function nameStage() {
+  const closing = (each) => Number.parseInt(each.order, 10) > 1;
+  const other = closing(model()) ? undefined : models.find(closing);
+  byId("stage-title").textContent = closing(model()) ? "Both ends closing" : "Written left to right";
+  byId("both-ends").hidden = !other;
+  if (other) byId("both-ends").textContent = `See both ends close: ${other.name}`;
+  byId("both-ends").value = other?.name ?? "";
+}
+
+function choose(name) {
+  byId("model").value = name;
+  nameLanguages();
+  nameStage();
+  translate();
+}
+
 function listen() {
   source.addEventListener("input", typed);
-  for (const id of ["model", "beam", "n-best"]) {
-    byId(id).addEventListener("change", () => {
-      nameLanguages();
-      translate();
-    });
-  }
+  for (const id of ["beam", "n-best"]) byId(id).addEventListener("change", () => translate());
+  byId("model").addEventListener("change", () => choose(byId("model").value));
+  byId("both-ends").addEventListener("click", () => choose(byId("both-ends").value));
   byId("previous-sentence").addEventListener("click", () => show(current - 1));
   byId("next-sentence").addEventListener("click", () => show(current + 1));
   byId("copy").addEventListener("click", async () => {
@@ -241,6 +255,7 @@ async function start() {
   succeed();
   byId("model").replaceChildren(...models.map((each) => new Option(`${each.name}`, each.name)));
   nameLanguages();
+  nameStage();
   const pair = rivals(models);
   if (pair) race = new Race(pair, fail);
   new Files(settings, model, fail);
