@@ -188,6 +188,15 @@ def test_damage(
         PreparedCorpus.open(directory)
 
 
+@pytest.mark.parametrize("record", [{"shards": []}, {"shards": [1]}, {"pairs": 1}])
+def test_a_record_that_does_not_fit(prepared: Path, tmp_path: Path, record: dict[str, Any]) -> None:
+    directory = Path(shutil.copytree(prepared, tmp_path / "corpus"))
+    _edit(lambda manifest: manifest["splits"]["train"].update(record))(directory)
+    corpus = PreparedCorpus.open(directory)
+    with pytest.raises(BothendsError, match="its record of split train does not fit the files"):
+        corpus.split("train")
+
+
 def test_a_split_that_is_not_there(prepared: Path) -> None:
     with pytest.raises(BothendsError, match="no split 'test', only train, valid; validation pairs"):
         PreparedCorpus.open(prepared).split("test")

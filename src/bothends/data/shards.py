@@ -97,7 +97,12 @@ class TokenPairs:
         ]
         self._shard_starts = list(accumulate(record.shards, initial=0))[:-1]
         lengths = [len(self.source_lengths), len(self.target_lengths), len(self._offsets)]
-        if lengths != 3 * [record.pairs] or [*map(len, self._shards)] != [*record.shards]:
+        homeless = record.pairs > 0 and not record.shards
+        if (
+            lengths != 3 * [record.pairs]
+            or [*map(len, self._shards)] != [*record.shards]
+            or homeless
+        ):
             raise BothendsError(
                 f"{directory / MANIFEST}: damaged, its record of split {name} does not fit the "
                 "files; prepare again"
