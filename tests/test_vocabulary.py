@@ -261,6 +261,14 @@ def test_damaged_and_foreign_files(
         Vocabulary.load(path)
 
 
+def test_what_is_written_for_unknown_is_no_text(vocabulary: Vocabulary, tmp_path: Path) -> None:
+    surface = b"\xe2\x02\x02\xe4 "  # field 44 of the settings of the training, field 2
+    (tmp_path / "model").write_bytes(vocabulary.model + b"\x12\x05" + surface)
+    damaged = Vocabulary.load(tmp_path / "model")
+    with pytest.raises(BothendsError, match=r"model: damaged, the SentencePiece model .* no text"):
+        damaged.decode([[damaged.special.unknown]])
+
+
 def test_missing_and_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(BothendsError, match="nowhere: no such vocabulary"):
         Vocabulary.load(tmp_path / "nowhere")

@@ -170,7 +170,12 @@ class Vocabulary:
         if not len(sequences):
             return []
         ids = [[int(token) for token in sequence] for sequence in sequences]
-        texts = self._processor.decode(ids, num_threads=1)
+        try:
+            texts = self._processor.decode(ids, num_threads=1)
+        except UnicodeDecodeError:  # pieces are checked when it is loaded, but not what it adds
+            raise BothendsError(
+                f"{self.path}: damaged, the SentencePiece model writes what is no text"
+            ) from None
         return list(map(clean_decoded, texts))
 
     def encode_inside(self, text: str) -> list[int]:
