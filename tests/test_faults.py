@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -281,11 +282,24 @@ def test_killed_at_any_time(name: str, undisturbed: Undo, tmp_path: Path) -> Non
     takes = time.monotonic() - started
     for number in range(3):
         workspace = undisturbed(name).workspace(tmp_path / str(number))
-        process = subprocess.Popen(command, cwd=workspace, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, cwd=workspace, stderr=subprocess.DEVNULL, start_new_session=True
+        )
         time.sleep(generator.uniform(0.2, 1.0) * takes)
         process.kill()
         process.wait()
+        _wait_for_children(process.pid)
         undisturbed(name).check(workspace)
+
+
+def _wait_for_children(group: int, seconds: float = 30) -> None:
+    """A command's own processes end with it, each when it notices."""
+    limit = time.monotonic() + seconds
+    with suppress(ProcessLookupError):
+        while time.monotonic() < limit:
+            os.killpg(group, 0)
+            time.sleep(0.01)
+        pytest.fail(f"processes of the command are still there after {seconds} s")
 
 
 def _give_up_override() -> None:

@@ -182,10 +182,9 @@ def test_a_driver_killed_between_write_and_mark_goes_on(
 import os, signal
 from pathlib import Path
 from bothends.bulk import translate_in_bulk
-from bothends.distillation.distill import Distillation, distill
 from bothends.distillation.shard_times import ShardTimes
 from bothends.jobs.ray_pool import RayPool
-from crashing_teacher import FULL_DISK, CrashingTeacher
+from crashing_teacher import CrashingTeacher
 from local_jobs import LocalTranslation
 add, calls = ShardTimes.add, []
 def dying(self, *arguments):
@@ -197,7 +196,7 @@ ShardTimes.add = dying
 pool = RayPool({cluster.address!r})
 text, output = Path({str(job.inputs[0])!r}), Path({str(job.output)!r})
 teacher = CrashingTeacher(seconds=0.15)
-translate_in_bulk(BulkTranslation(teacher, (text,), output, pool, shard_lines=5))
+translate_in_bulk(LocalTranslation(teacher, (text,), output, pool, shard_lines=5))
 """
     (tmp_path / "driver.py").write_text(script)
     paths = f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"
