@@ -191,7 +191,7 @@ def drive(
 
 
 def translate_bodies(lines: Sequence[str]) -> list[bytes]:
-    return [json.dumps({"q": line, "source": "en", "target": "de"}).encode() for line in lines]
+    return [json.dumps({"q": line, "source": "en", "target": "pt"}).encode() for line in lines]
 
 
 def percentile(values: Sequence[float], part: float) -> float:

@@ -157,7 +157,7 @@ VALUES: list[Any] = [
 ]
 #: Right bodies of each path, for noise that is nearly right.
 RIGHT: dict[str, dict[str, Any]] = {
-    "/translate": {"q": "a", "source": "en", "target": "de"},
+    "/translate": {"q": "a", "source": "en", "target": "pt"},
     "/v1/translate": {"text": "a"},
     "/v1/alternatives": {"source": "a b", "translation": "a b", "start": 0, "end": 1, "n_best": 1},
     "/detect": {"q": "a"},
@@ -253,7 +253,7 @@ def test_soak_with_all_formats(server: Served, seed: int) -> None:
         name = generator.choice(list(forms))
         marks.append(f"m{number}x{generator.randrange(10**6)}")
         text = forms[name].format(mark=marks[-1])
-        body = {"q": text, "source": "en", "target": "de", "format": name}
+        body = {"q": text, "source": "en", "target": "pt", "format": name}
         bodies.append(json.dumps(body).encode())
     drive(server.port, bodies[:50], 4)
     before = server.memory
@@ -277,7 +277,7 @@ def test_deeply_nested_documents(server: Served) -> None:
             (nested, "markdown"),
             ("<" * 9000, "html"),
         ):
-            body = {"q": text, "source": "en", "target": "de", "format": kind}
+            body = {"q": text, "source": "en", "target": "pt", "format": kind}
             answer = client.post("/translate", json=body)
             assert answer.status_code in (200, 400, 413), answer.text
             print(kind, len(text), answer.status_code, f"{answer.elapsed.total_seconds():.2f} s")
@@ -294,6 +294,6 @@ def test_the_server_says_what_the_document_function_says(server: Served) -> None
         lambda lines: [each.text for each in model.translate(list(lines))],
         document_options(model, 512, None),
     ).text
-    body = {"q": text, "source": "en", "target": "de", "format": "markdown"}
+    body = {"q": text, "source": "en", "target": "pt", "format": "markdown"}
     answer = httpx.post(f"http://127.0.0.1:{server.port}/translate", json=body)
     assert answer.json()["translatedText"] == expected
