@@ -120,6 +120,13 @@ def test_to_marian_and_back(make_own: Any, changes: dict[str, Any], tmp_path: Pa
     assert written == [each.tokens for each in translator.translate(lines, beam=4)]
 
 
+def test_marian_gives_back_what_sinusoids_were_rounded_to(make_own: Any, tmp_path: Path) -> None:
+    own = make_own(sinusoid_precision="float16")
+    export_foreign(own, "marian", tmp_path / "marian")
+    again = convert_model(tmp_path / "marian", ConvertOptions()).description.model
+    assert again.sinusoid_precision == "float16"
+
+
 def test_marian_there_and_back_is_bitwise_the_same(tmp_path: Path) -> None:
     for separate in (False, True):
         original, out = tmp_path / f"{separate}", tmp_path / f"out-{separate}"
@@ -179,9 +186,11 @@ def test_to_ctranslate2_and_back(make_own: Any, changes: dict[str, Any], tmp_pat
     assert written == [each.tokens for each in translator.translate(lines, beam=1)]
 
 
-def test_ctranslate2_there_and_back_is_bitwise_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["float32", "float16", "bfloat16"])
+def test_ctranslate2_there_and_back_is_bitwise_the_same(precision: str, tmp_path: Path) -> None:
+    """We write float32, which holds the shorter numbers exactly: the sinusoids, too."""
     config = preset("tiny", vocabulary_size=60, norm="pre", output_bias=True)
-    write_peer(config, lively(config), "float32", tmp_path / "ct2")
+    write_peer(config, lively(config), precision, tmp_path / "ct2")
     convert_model(tmp_path / "ct2", ConvertOptions()).write(tmp_path / "ours")
     export_foreign(tmp_path / "ours", "ctranslate2", tmp_path / "out")
     first, second = (ModelFile.read(tmp_path / each / "model.bin") for each in ("ct2", "out"))

@@ -42,6 +42,7 @@ LAYOUTS = [
     dict(embedding_scale=False, encoder_layers=1, decoder_layers=3),
     dict(embedding_norm=True, learned_positions=40, norm_epsilon=1e-3),
     dict(sinusoid="tensor2tensor", position_offset=2, activation="gelu-tanh"),
+    dict(sinusoid_precision="bfloat16"),
 ]
 
 

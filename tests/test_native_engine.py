@@ -23,6 +23,7 @@ from bothends.engines.native.engine import NativeEngine, _shape
 from bothends.engines.registry import default_engine, load_engine
 from bothends.errors import BothendsError, UsageError
 from bothends.model.directory import CONFIG, DECODER, ENCODER, read_description
+from bothends.model.sinusoid import position_encodings
 from bothends.model.spec import Network
 from bothends.search.batch import search_batch
 from bothends.search.options import SearchOptions
@@ -310,6 +311,7 @@ def test_absurd_shapes_are_an_error(data: st.DataObject) -> None:
         output_bias=False,
         halves=False,
         last_pair=32,
+        sinusoid_precision="exact",
         position_offset=0,
     )
     # Any offset of the positions makes a network.
@@ -321,6 +323,29 @@ def test_absurd_shapes_are_an_error(data: st.DataObject) -> None:
     shape[name] = data.draw(st.sampled_from(absurd))
     with pytest.raises((ValueError, RuntimeError, OverflowError, MemoryError)):
         native.Engine(str(model / ENCODER), str(model / DECODER), shape, arrays_of(model), "")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(),
+        dict(sinusoid="halves", sinusoid_precision="float16"),
+        dict(sinusoid_precision="bfloat16"),
+        dict(sinusoid="tensor2tensor", position_offset=2, sinusoid_precision="float16"),
+    ],
+)
+def test_positions_are_encoded_as_everywhere(changes: dict[str, Any]) -> None:
+    """In the table and beyond it. Rounded inputs would hide it in what the engine answers."""
+    model = tiny_model("2x1", "int8")
+    description = read_description(model)
+    config = description.model.model_copy(update=changes)
+    shape = _shape(description.model_copy(update={"model": config}))
+    files = str(model / ENCODER), str(model / DECODER)
+    engine = native.Engine(*files, shape, arrays_of(model), "")
+    positions = np.array([*range(-400, 401), 100_000])  # 355 is nearly a multiple of pi
+    found = np.stack([engine.encoding(position) for position in positions.tolist()])
+    expected = position_encodings(positions, config).astype(np.float32)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0 if changes else 1e-7)
 
 
 def test_the_configuration_is_checked_against_the_files(tmp_path: Path) -> None:

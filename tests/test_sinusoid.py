@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothends.model.sinusoid import sinusoid
+from bothends.model.config import ModelConfig
+from bothends.model.sinusoid import Stored, position_encodings, sinusoid
 
 WIDTHS = st.integers(1, 32).map(lambda half: 2 * half)
 POSITIONS = st.lists(st.integers(-1000, 1000), max_size=8).map(np.array)
@@ -44,3 +45,14 @@ def test_layouts_hold_the_same_numbers(positions: np.ndarray, width: int) -> Non
 
 def test_shape_follows_the_positions() -> None:
     assert sinusoid(np.arange(6).reshape(2, 3), 4, "interleaved").shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_encodings_are_rounded_as_they_were_stored(precision: Stored) -> None:
+    torch = pytest.importorskip("torch")
+    positions = np.arange(-400, 401)  # among them 355, nearly a multiple of pi: a tiny sine
+    exact = position_encodings(positions, ModelConfig(width=16))
+    found = position_encodings(positions, ModelConfig(width=16, sinusoid_precision=precision))
+    stored = torch.from_numpy(exact).float().to(getattr(torch, precision))
+    np.testing.assert_array_equal(found, stored.double().numpy())
+    assert not np.array_equal(found, exact)

@@ -24,7 +24,7 @@ from bothends.convert.result import FORBIDDEN, ConvertedModel
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig, TextFrame
 from bothends.model.directory import Description
-from bothends.model.sinusoid import Layout, sinusoid
+from bothends.model.sinusoid import Layout, Stored, rounded, sinusoid
 from bothends.model.spec import Network
 from bothends.order import GenerationOrder
 from bothends.records import first_problem
@@ -239,15 +239,20 @@ class _Converter:
         layouts: tuple[Layout, ...] = ("interleaved", "halves", "tensor2tensor")
         for layout in layouts:
             for offset in (0, 1, 2):
-                tables = (
-                    sinusoid(np.arange(len(table)) + offset, width, layout)
+                tables = [
+                    sinusoid(np.arange(len(table)) + offset, width, layout).astype(np.float32)
                     for table in (source, target)
-                )
+                ]
                 if all(
                     table.shape == exact.shape and np.abs(table - exact).max() < _TOLERANCE
                     for table, exact in zip((source, target), tables, strict=True)
                 ):
-                    return {"sinusoid": layout, "position_offset": offset}
+                    precision = _precision(max(source, target, key=len), max(tables, key=len))
+                    return {
+                        "sinusoid": layout,
+                        "sinusoid_precision": precision,
+                        "position_offset": offset,
+                    }
         if len(source) != len(target):
             raise BothendsError(
                 f"{self.file.path}: {len(source)} learned positions in the encoder and "
@@ -311,6 +316,17 @@ class _Converter:
         for tensor, name in names.stack_places(network):
             weights[tensor.name] = self._floats(name, tensor.shape)
         return weights
+
+
+def _precision(stored: NDArray[np.float32], exact: NDArray[np.float32]) -> str:
+    """What a table of sinusoids was rounded to before it was stored."""
+    precisions: tuple[Stored, ...] = ("bfloat16", "float16")
+    for precision in precisions:
+        if np.array_equal(stored, rounded(stored, precision)) and not np.array_equal(
+            exact, rounded(exact, precision)
+        ):
+            return precision
+    return "exact"
 
 
 def _with_zero(matrix: NDArray[np.float32]) -> NDArray[np.float32]:

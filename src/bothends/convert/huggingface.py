@@ -21,7 +21,7 @@ from bothends.convert.huggingface_vocabulary import ForeignText, read_text
 from bothends.convert.options import ConvertOptions
 from bothends.convert.result import FORBIDDEN, ConvertedModel
 from bothends.convert.tensors import ForeignTensors
-from bothends.convert.to_marian import SINUSOID
+from bothends.convert.to_marian import PRECISION, SINUSOID
 from bothends.convert.width import interleaved_to_halves, renumber_width
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig, TextFrame
@@ -71,6 +71,9 @@ def convert_huggingface(directory: Path, options: ConvertOptions) -> ConvertedMo
         order = np.argsort(interleaved_to_halves(config.width))
         weights = renumber_width(Network.of(config, GenerationOrder()), weights, order)
         config = config.model_copy(update={"sinusoid": "interleaved"})
+    stored = settings.text(PRECISION)
+    if settings.family == "marian" and (stored == "float16" or stored == "bfloat16"):
+        config = config.model_copy(update={"sinusoid_precision": stored})
     description = Description(
         model=config,
         task=layout.task,

@@ -26,6 +26,8 @@ from bothends.text.vocabulary import TextVocabulary, Vocabularies
 POSITIONS = 1024
 #: Our key in `config.json`: how the width was ordered before.
 SINUSOID = "bothends_sinusoid"
+#: The same: what its sinusoids were rounded to. Marian's own are exact.
+PRECISION = "bothends_sinusoid_precision"
 #: Settings of a search, which have a file of their own.
 _GENERATION = ("pad_token_id", "eos_token_id", "bos_token_id", "decoder_start_token_id")
 
@@ -62,6 +64,8 @@ def write_marian(
     config = description.model
     _check(config)
     settings = _settings(config)
+    if config.sinusoid_precision != "exact":
+        settings[PRECISION] = config.sinusoid_precision
     if config.sinusoid == "interleaved":
         order = interleaved_to_halves(config.width)
         weights = renumber_width(Network.of(config, GenerationOrder()), weights, order)

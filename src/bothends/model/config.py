@@ -59,6 +59,8 @@ class Architecture(Strict):
     #: sine and cosine side by side, or all sines before all cosines, or the latter as tensor2tensor
     #: and fairseq compute it, with wavelengths that end at 10000 and not before it
     sinusoid: Literal["interleaved", "halves", "tensor2tensor"] = "interleaved"
+    #: what sinusoids are rounded to, as in a converted model that was stored so
+    sinusoid_precision: Literal["exact", "float16", "bfloat16"] = "exact"
     #: how far positions are from where the sinusoid begins to count
     position_offset: int = Field(0, ge=0, le=1 << 20)
     #: positions with learned vectors, which bound the length of a text; 0 for sinusoids
@@ -181,7 +183,14 @@ class ModelConfig(Architecture):
 #: Settings that a graph does not depend on.
 NOT_IN_GRAPHS = {"dropout", "frame"}
 #: Settings that models have not always had.
-_LATER = {"position_offset", "learned_positions", "embedding_norm", "norm_epsilon", "frame"}
+_LATER = {
+    "sinusoid_precision",
+    "position_offset",
+    "learned_positions",
+    "embedding_norm",
+    "norm_epsilon",
+    "frame",
+}
 #: Settings that recipes have not always had; a recipe that does not set them is written as before.
 LATER_SETTINGS = frozenset({"sinusoid", *_LATER})
 _SIZES = ("vocabulary_size", "target_vocabulary_size")

@@ -11,6 +11,7 @@ from bothends.model.config import Architecture
 from bothends.order import IntArray
 
 Layout = Literal["interleaved", "halves", "tensor2tensor"]
+Stored = Literal["float16", "bfloat16"]
 
 
 def position_encodings(positions: IntArray, config: Architecture) -> NDArray[np.float64]:
@@ -20,7 +21,20 @@ def position_encodings(positions: IntArray, config: Architecture) -> NDArray[np.
     """
     signed = np.asarray(positions)
     away = np.where(signed < 0, -config.position_offset, config.position_offset)
-    return sinusoid(signed + away, config.width, config.sinusoid)
+    exact = sinusoid(signed + away, config.width, config.sinusoid)
+    if config.sinusoid_precision == "exact":
+        return exact
+    return rounded(exact.astype(np.float32), config.sinusoid_precision).astype(np.float64)
+
+
+def rounded(encodings: NDArray[np.float32], precision: Stored) -> NDArray[np.float32]:
+    """What is left of a table after it was stored in fewer bits."""
+    if precision == "float16":
+        return encodings.astype(np.float16).astype(np.float32)
+    # bfloat16 is the upper half of the bits; ties go to the even one
+    bits = encodings.view(np.uint32)
+    kept = bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
+    return (kept & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def sinusoid(positions: IntArray, width: int, layout: Layout) -> NDArray[np.float64]:

@@ -241,6 +241,7 @@ def _shape(description: Description) -> dict[str, Any]:
         output_bias=config.output_bias,
         halves=config.sinusoid != "interleaved",
         last_pair=config.width // 2 - (config.sinusoid == "tensor2tensor" and config.width > 2),
+        sinusoid_precision=config.sinusoid_precision,
         position_offset=config.position_offset,
     )
 

@@ -84,6 +84,10 @@ Configuration read_configuration(const py::dict& values) {
   c.output_bias = flag("output_bias");
   c.halves = flag("halves");
   c.last_pair = number("last_pair");
+  const auto precision = values["sinusoid_precision"].cast<std::string>();
+  c.sinusoid_precision = precision == "float16"    ? Rounding::float16
+                         : precision == "bfloat16" ? Rounding::bfloat16
+                                                   : Rounding::none;
   c.position_offset = number("position_offset");
   return c;
 }
@@ -394,6 +398,12 @@ PYBIND11_MODULE(_native, module) {
            py::arg("encoder"), py::arg("decoder"), py::arg("configuration"), py::arg("arrays"),
            py::arg("instruction_set"))
       .def_property_readonly("kernels", [](const Engine& self) { return self.network.kernels.name; })
+      .def("encoding",  // of a position, for tests
+           [](const Engine& self, int64_t position) {
+             std::vector<float> scratch(self.network.configuration.width);
+             const float* encoding = self.network.encoding(position, scratch.data());
+             return py::array_t<float>(static_cast<py::ssize_t>(scratch.size()), encoding);
+           })
       .def("encode",
            [](std::shared_ptr<Engine> self, const Integers& source, int64_t pad) {
              const SourceBatch batch =

@@ -17,6 +17,16 @@ constexpr int kMostLayers = 1 << 12, kMostWords = 1 << 27, kMostOffset = 1 << 20
 
 bool is_between(int value, int least, int most) { return value >= least && value <= most; }
 
+// To the nearest number with so many bits after the first, ties to the even one. Below the least
+// exponent, numbers are as far from each other as there.
+float rounded(double value, Rounding to) {
+  const float single = static_cast<float>(value);
+  if (to == Rounding::none || single == 0) return single;
+  const int bits = to == Rounding::float16 ? 10 : 7, least = to == Rounding::float16 ? -14 : -126;
+  const float step = std::ldexp(1.0f, std::max(std::ilogb(single), least) - bits);
+  return std::nearbyint(single / step) * step;
+}
+
 Configuration checked(const Configuration& c) {
   const bool possible =
       is_between(c.width, 2, kMostInputs) && is_between(c.feed_forward, 1, kMostInputs) &&
@@ -211,8 +221,9 @@ void Network::write_encoding(int64_t position, float* out) const {
   for (int i = 0; i < width / 2; ++i) {
     const double angle =
         counted * std::pow(10000.0, -static_cast<double>(i) / configuration.last_pair);
-    out[configuration.halves ? i : 2 * i] = static_cast<float>(std::sin(angle));
-    out[configuration.halves ? width / 2 + i : 2 * i + 1] = static_cast<float>(std::cos(angle));
+    out[configuration.halves ? i : 2 * i] = rounded(std::sin(angle), configuration.sinusoid_precision);
+    out[configuration.halves ? width / 2 + i : 2 * i + 1] =
+        rounded(std::cos(angle), configuration.sinusoid_precision);
   }
 }
 

@@ -12,6 +12,9 @@
 
 namespace bothends {
 
+// What a table of sinusoids was stored in, and so is rounded to.
+enum class Rounding { none, float16, bfloat16 };
+
 struct Configuration {
   int source_words = 0, target_words = 0;
   int encoder_layers = 0, decoder_layers = 0;
@@ -22,6 +25,7 @@ struct Configuration {
   bool output_bias = false;
   bool halves = false;  // sinusoids: all sines before all cosines
   int last_pair = 1;    // the pair of a sinusoid, there or beyond the last, with wavelength 10000
+  Rounding sinusoid_precision = Rounding::none;
   int position_offset = 0;
 
   int head_width() const { return width / heads; }
