@@ -97,7 +97,16 @@ def pickled(directory: Path) -> None:
     (directory / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Evil()}))
 
 
+def truncated_pickle(directory: Path) -> None:
+    tensors = load_file(directory / "model.safetensors")
+    (directory / "model.safetensors").unlink()
+    state = {name: torch.from_numpy(array) for name, array in tensors.items()}
+    torch.save(state, directory / "pytorch_model.bin")
+    cut("pytorch_model.bin", 5000)(directory)
+
+
 FC1 = "model.encoder.layers.0.fc1.weight"
+SHARED, EMBED = "model.shared.weight", "model.encoder.embed_tokens.weight"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +115,16 @@ FC1 = "model.encoder.layers.0.fc1.weight"
         (edit_json("config.json", model_type="t5"), "'t5' cannot be converted: it knows words by"),
         (edit_json("config.json", model_type="gpt2"), "of the types bart, m2m_100, marian, mbart"),
         (edit_json("config.json", d_model=None), "d_model should be a whole number, not None"),
-        (edit_json("config.json", d_model=30), "embedding has shape (324, 32), but config.json"),
+        (
+            edit_json("config.json", model_type="bart", architectures=["BartForCausalLM"]),
+            "config.json: architecture BartForCausalLM, so this bart cannot be converted; ",
+        ),
+        (
+            edit_json("config.json", is_encoder_decoder=False),
+            "is_encoder_decoder is false, so this",
+        ),
+        (edit_json("config.json", d_model=30), f"{SHARED} has shape (324, 32), but config.json"),
+        (edit_json("config.json", vocab_size=9), f"{SHARED} has shape (324, 32), but config.json"),
         (edit_json("config.json", encoder_layers=3), "layers.2.self_attn.q_proj.weight is missing"),
         (edit_json("config.json", decoder_ffn_dim=8), "encoder_ffn_dim and decoder_ffn_dim differ"),
         (edit_json("config.json", activation_function="mish"), "activation 'mish' is not"),
@@ -119,6 +137,14 @@ FC1 = "model.encoder.layers.0.fc1.weight"
         (edit_json("config.json", encoder_layers=10**9), "encoder_layers: Input should be less"),
         (edit_tensor(FC1, None), f"model.safetensors: tensor {FC1} is missing"),
         (edit_tensor(FC1, np.transpose), f"tensor {FC1} has shape (32, 48), but config.json asks"),
+        (edit_tensor(FC1, np.int8), f"model.safetensors: tensor {FC1} is in int8; supported are"),
+        (
+            edit_tensor(FC1, lambda x: x * np.inf),
+            f"tensor {FC1} has values that are infinite or not a",
+        ),
+        (edit_tensor(SHARED, lambda x: x[1:]), f"{SHARED} has shape (323, 32), but config.json"),
+        (edit_tensor(SHARED, None), f"model.safetensors: tensor {EMBED} or {SHARED} is missing"),
+        (edit_tensor("final_logits_bias", None), "tensor final_logits_bias is missing"),
         (cut("model.safetensors", 5000), "model.safetensors: damaged, not a file of weights"),
         (cut("config.json", 50), "config.json: damaged, not JSON"),
         (deep("config.json"), "config.json: damaged, not JSON (brackets more than"),
@@ -130,6 +156,7 @@ FC1 = "model.encoder.layers.0.fc1.weight"
         (lambda d: (d / "model.safetensors").unlink(), "neither model.safetensors nor pytorch_mo"),
         (lambda d: (d / "config.json").unlink(), "neither model.bin nor config.json is there"),
         (pickled, "pytorch_model.bin: damaged, or not only weights"),
+        (truncated_pickle, "pytorch_model.bin: damaged, or not only weights ("),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(

@@ -343,6 +343,10 @@ def change(directory: Path, **changes: Any) -> None:
             r"linear_0/bias has shape \(3,\), expected \(256,\)",
         ),
         (
+            {"decoder/layer_1/ffn/linear_0/bias": np.full(256, np.nan, np.float32)},
+            "variable decoder/layer_1/ffn/linear_0/bias has values that are infinite or not",
+        ),
+        (
             {"encoder/layer_0/self_attention/relative_position_keys": np.zeros(3, np.float32)},
             "relative_position_keys belongs to a network that is not supported",
         ),

@@ -21,6 +21,7 @@ from bothends.convert.ctranslate2_file import ModelFile
 from bothends.convert.ctranslate2_text import TokenLists
 from bothends.convert.options import ConvertOptions
 from bothends.convert.result import FORBIDDEN, ConvertedModel
+from bothends.convert.tensors import finite
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig, TextFrame
 from bothends.model.directory import Description
@@ -128,7 +129,7 @@ class _Converter:
         if name not in self.file.variables:
             raise BothendsError(f"{self.file.path}: variable {name} is missing")
         self._read |= {name, f"{name}_scale"}
-        array = self.file.floats(name)
+        array = finite(self.file.path, f"variable {name}", self.file.floats(name))
         if shape is not None and array.shape != shape:
             raise BothendsError(
                 f"{self.file.path}: variable {name} has shape {array.shape}, expected {shape}"

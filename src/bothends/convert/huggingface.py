@@ -106,22 +106,20 @@ class _Embeddings:
 
     @classmethod
     def read(cls, tensors: ForeignTensors, settings: Settings) -> _Embeddings:
-        width = settings.whole("d_model")
-        source = tensors.read(tensors.first_of(names.SOURCE_EMBEDDING, names.SHARED))
-        target = tensors.read(tensors.first_of(names.TARGET_EMBEDDING, names.SHARED))
-        for name, matrix in (("encoder", source), ("decoder", target)):
-            if matrix.ndim != 2 or matrix.shape[1] != width:
-                raise BothendsError(
-                    f"{tensors.path}: the {name}'s embedding has shape {matrix.shape}, "
-                    f"but config.json asks for a width of {width}"
-                )
+        words, width = settings.whole("vocab_size"), settings.whole("d_model")
+        target_words = settings.whole("decoder_vocab_size", default=words)
+        source_name = tensors.first_of(names.SOURCE_EMBEDDING, names.SHARED)
+        target_name = tensors.first_of(names.TARGET_EMBEDDING, names.SHARED)
+        source = tensors.read(source_name, (words, width))
+        target = tensors.read(target_name, (target_words, width))
         output = None
         if names.OUTPUT in tensors and not settings.flag("tie_word_embeddings", True):
             output = tensors.read(names.OUTPUT, target.shape)
             if np.array_equal(output, target):
                 output = None
         bias = np.zeros(len(target), np.float32)
-        if names.OUTPUT_BIAS in tensors:
+        # Marian's is trained; in other families it is there to be there, and may be left out.
+        if names.OUTPUT_BIAS in tensors or settings.family == "marian":
             bias = tensors.read(names.OUTPUT_BIAS, (1, len(target)))[0]
         forbidden = {}
         for token in settings.forbidden:

@@ -13,6 +13,8 @@ Family = Literal["bart", "m2m_100", "marian", "mbart", "pegasus"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 #: T5 and what was made of it.
 _RELATIVE = ("longt5", "mt5", "switch_transformers", "t5", "udop", "umt5")
+#: How architectures end that are made of the same layers, but do not write a text from a source.
+_NO_GENERATORS = ("ForCausalLM", "ForSequenceClassification", "ForQuestionAnswering")
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
 _ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -62,11 +64,29 @@ class Settings:
                 f"{self.path}: model type {found!r} cannot be converted; supported are encoder-"
                 f"decoders of the types {', '.join(FAMILIES)} (NLLB is m2m_100), and CTranslate2's"
             )
+        self._check_generates(cast(Family, found))
         return cast(Family, found)
 
-    def whole(self, *names: str) -> int:
+    def _check_generates(self, family: Family) -> None:
+        """Refuse a decoder alone, and a classifier: their type is that of the whole."""
+        named = self._content.get("architectures")
+        first = named[0] if isinstance(named, list) and named else None
+        if self._content.get("is_encoder_decoder", True) is False:
+            what = "is_encoder_decoder is false"
+        elif isinstance(first, str) and first.endswith(_NO_GENERATORS):
+            what = f"architecture {first}"
+        else:
+            return
+        raise BothendsError(
+            f"{self.path}: {what}, so this {family} cannot be converted; supported are encoder-"
+            "decoders that generate"
+        )
+
+    def whole(self, *names: str, default: int | None = None) -> int:
         """A whole number that all these settings share."""
         value = self._content.get(names[0])
+        if value is None and default is not None:
+            return default
         if any(self._content.get(name) != value for name in names):
             raise BothendsError(
                 f"{self.path}: {' and '.join(names)} differ, and our network has one size for both"

@@ -65,7 +65,19 @@ class ForeignTensors:
                 f"{self.path}: tensor {name} has shape {array.shape}, but config.json asks for "
                 f"{shape}"
             )
-        return array.astype(np.float32)
+        if array.dtype.kind != "f":
+            raise BothendsError(
+                f"{self.path}: tensor {name} is in {array.dtype}; supported are float16, bfloat16, "
+                "float32 and float64: a quantised model has to be saved in one of them first"
+            )
+        return finite(self.path, f"tensor {name}", array.astype(np.float32))
+
+
+def finite(path: Path, name: str, array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The array, if all of it are numbers that can be computed with."""
+    if not np.isfinite(array).all():
+        raise BothendsError(f"{path}: {name} has values that are infinite or not a number")
+    return array
 
 
 def _files(directory: Path, name: str) -> list[Path]:
@@ -103,5 +115,6 @@ def _read_pickle(path: Path) -> dict[str, NDArray[Any]]:
         }
     except Exception as error:  # an unpickler fails in many ways
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = reason.partition(". ")[0]  # what follows is advice for its programmers
         raise BothendsError(f"{path}: damaged, or not only weights ({reason})") from None
     return tensors
