@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import signal
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 import foreign_models
 from bothends.cli import run
+from bothends.convert import result
 from bothends.errors import BothendsError
 from bothends.model.directory import read_description
 from bothends.model.weights import read_weights
@@ -172,6 +174,22 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert captured.err.count("\n") == 1
     assert "printed" not in captured.out
     assert {path.name for path in marian.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("moment", ["write_weights", "write_description", "record_model"])
+def test_an_interrupted_conversion_leaves_nothing(
+    moment: str, marian: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Ctrl-C, while it writes; `tests/test_faults.py` kills it besides."""
+    original = getattr(result, moment)
+
+    def interrupted(*arguments: Any) -> None:
+        original(*arguments)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(result, moment, interrupted)
+    assert convert(marian) == 130
+    assert [path.name for path in marian.parent.iterdir()] == ["original"]
 
 
 def test_weights_in_an_old_file_or_in_several(marian: Path, tmp_path: Path) -> None:

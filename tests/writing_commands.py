@@ -16,6 +16,7 @@ import shutil
 import signal
 import sys
 import xml.etree.ElementTree
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,6 +132,19 @@ def _foreign(kind: str) -> Callable[[Path], None]:
         shutil.rmtree(workspace / "model")
 
     return make
+
+
+def _argos(workspace: Path) -> None:
+    _foreign("ctranslate2")(workspace)
+    directory = workspace / "foreign"
+    (directory / "source.spm").rename(workspace / "sentencepiece.model")
+    (directory / "target.spm").unlink()
+    with zipfile.ZipFile(workspace / "foreign.argosmodel", "w") as package:
+        package.writestr("package/metadata.json", "{}")
+        package.write(workspace / "sentencepiece.model", "package/sentencepiece.model")
+        for path in directory.iterdir():
+            package.write(path, f"package/model/{path.name}")
+    shutil.rmtree(directory)
 
 
 def _chain(workspace: Path) -> None:
@@ -253,6 +267,7 @@ COMMANDS: dict[str, Command] = {
     "convert from CTranslate2": Command(
         "convert foreign --output new/model", _foreign("ctranslate2")
     ),
+    "convert from Argos": Command("convert foreign.argosmodel --output new/model", _argos),
     "convert to Marian": Command("convert model --to marian --output new/model", _left_to_right),
     "convert to CTranslate2": Command(
         "convert model --to ctranslate2 --output new/model", _left_to_right
