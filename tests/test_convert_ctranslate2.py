@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -137,7 +138,10 @@ def test_the_same_words_come_out_greedily(name: str, tmp_path: Path) -> None:
     assert [" ".join(each.pieces) for each in found] == expected
 
 
-@pytest.mark.parametrize("precision", ["float32", "float16", "bfloat16", "int16", "int8"])
+@pytest.mark.parametrize(
+    "precision",
+    ["float32", "float16", "bfloat16", "int16", "int8", "int8_float16", "int8_bfloat16"],
+)
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_same_words_come_out_of_a_beam(name: str, precision: str, tmp_path: Path) -> None:
     """All 200 end. What is cut at the limit would rank differently: CTranslate2 counts the token
@@ -150,7 +154,7 @@ def test_the_same_words_come_out_of_a_beam(name: str, precision: str, tmp_path: 
     found = translator.translate(lines, beam=4, length_penalty=0, max_length=40)
     assert all(each.finished for each in found)
     stored = translator.description.model.sinusoid_precision
-    assert stored == (precision if precision in ("float16", "bfloat16") else "exact")
+    assert stored == (re.search("b?float16", precision) or ["exact"])[0]
     expected = theirs(tmp_path / "ct2", lines, 4, limit=40)
     assert len(set(expected)) > 50
     assert [" ".join(each.pieces) for each in found] == expected
