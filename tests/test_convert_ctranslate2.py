@@ -210,7 +210,7 @@ def test_a_real_model_writes_the_same_words(beam: int, tmp_path: Path) -> None:
     assert found[0].text == "a t z m o n"
 
 
-def argos_package(path: Path, root: Path, prefixed: bool) -> str:
+def argos_package(path: Path, root: Path, precision: str = "int8", prefixed: bool = False) -> str:
     """A package with a random model and a trained SentencePiece model; the prefix of targets."""
     root.mkdir()
     vocabulary = train_vocabulary(
@@ -219,7 +219,7 @@ def argos_package(path: Path, root: Path, prefixed: bool) -> str:
         VocabularyOptions(size=420, exact=False),
     )
     config = preset("tiny", vocabulary_size=vocabulary.size, norm="pre", output_bias=True)
-    convert(config, lively(config), "int8", root / "model")
+    convert(config, lively(config), precision, root / "model")
     pieces = vocabulary.pieces(range(vocabulary.size))
     prefix = pieces[-1] if prefixed else ""
     # OpenNMT's names for what is no text.
@@ -246,7 +246,7 @@ def test_an_argos_package(prefixed: bool, tmp_path: Path) -> None:
     import sentencepiece
 
     root = tmp_path / "parts"
-    prefix = argos_package(tmp_path / "en_de.argosmodel", root, prefixed)
+    prefix = argos_package(tmp_path / "en_de.argosmodel", root, prefixed=prefixed)
     model = convert_argos(tmp_path / "en_de.argosmodel", ConvertOptions())
     assert (model.description.source_language, model.description.target_language) == ("en", "de")
     model.write(tmp_path / "ours")

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import foreign_models
-from bothends.convert.huggingface import convert_huggingface
 from bothends.convert.options import ConvertOptions
+from bothends.convert.source import convert_model
 from bothends.data.preparation import Preparation, TextFiles, prepare
 from bothends.engines.export import export_model
 from bothends.model.directory import read_description
@@ -25,12 +25,20 @@ from bothends.training.recipe_file import load_recipe
 from bothends.training.setup import Setup
 from bothends.translator import Translator
 from corpus_data import make_sentences, write_lines
+from test_convert_ctranslate2 import argos_package
 from training_data import TINY, write_recipe
 
 FAMILIES: dict[str, Callable[[Path], Any]] = {
     "marian": foreign_models.marian,
+    "marian-separate": lambda path: foreign_models.marian(path, separate=True),
     "bart": foreign_models.bart,
     "nllb": foreign_models.nllb,
+    "m2m": foreign_models.m2m,
+    "mbart": foreign_models.mbart,
+    "mbart50": lambda path: foreign_models.mbart(path, fifty=True),
+    "pegasus": foreign_models.pegasus,
+    # A package is a file.
+    "argos": lambda path: argos_package(path.with_suffix(".argosmodel"), path, "int8_float16"),
 }
 
 
@@ -38,7 +46,9 @@ def converted(name: str, directory: Path) -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         FAMILIES[name](directory / "original")
-    convert_huggingface(directory / "original", ConvertOptions()).write(directory / "teacher")
+    package = directory / "original.argosmodel"
+    source = package if package.exists() else directory / "original"
+    convert_model(source, ConvertOptions()).write(directory / "teacher")
     return directory / "teacher"
 
 
@@ -63,8 +73,10 @@ def prepared_with(teacher: Path, directory: Path) -> Path:
     return directory / "prepared"
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_a_student_begins_with_a_converted_teacher(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "order"), [(name, ("2x1", "2x2")[i % 2]) for i, name in enumerate(FAMILIES)]
+)
+def test_a_student_begins_with_a_converted_teacher(name: str, order: str, tmp_path: Path) -> None:
     teacher = converted(name, tmp_path)
     corpus = prepared_with(teacher, tmp_path)
     recipe = load_recipe(
@@ -73,7 +85,7 @@ def test_a_student_begins_with_a_converted_teacher(name: str, tmp_path: Path) ->
             f"data.prepared={corpus}",
             f"run={tmp_path / 'run'}",
             f"init={teacher}",
-            "order=2x1",
+            f"order={order}",
             "training.updates=2",
             "optimiser.learning_rate=1e-5",
         ],
@@ -81,6 +93,7 @@ def test_a_student_begins_with_a_converted_teacher(name: str, tmp_path: Path) ->
     setup = Setup.of(recipe)
     theirs, ours = read_description(teacher).model, setup.description.model
     kept = ("width", "heads", "norm", "activation", "sinusoid", "embedding_norm", "output_bias")
+    kept += ("sinusoid_precision", "position_offset", "learned_positions")
     assert [getattr(ours, each) for each in kept] == [getattr(theirs, each) for each in kept]
     assert (ours.decoder_layers, theirs.decoder_layers) == (1, 2)
     assert ours.frame.source_prefix == theirs.frame.source_prefix
@@ -96,7 +109,7 @@ def test_a_student_begins_with_a_converted_teacher(name: str, tmp_path: Path) ->
     run = train(recipe)
     export_model(run.checkpoint, "float32", tmp_path / "exported")
     translator = Translator.load(tmp_path / "exported", threads=1)
-    assert str(translator.description.order) == "2x1"
+    assert str(translator.description.order) == order
     lines = make_sentences(3, seed=1, words=30)
     assert all(each.steps for each in translator.translate(lines, max_length=10))
     # A run goes on without the model that it began with.
