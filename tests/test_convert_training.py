@@ -92,8 +92,8 @@ def test_a_student_begins_with_a_converted_teacher(name: str, order: str, tmp_pa
     )
     setup = Setup.of(recipe)
     theirs, ours = read_description(teacher).model, setup.description.model
-    kept = ("width", "heads", "norm", "activation", "sinusoid", "embedding_norm", "output_bias")
-    kept += ("sinusoid_precision", "position_offset", "learned_positions")
+    kept = ["width", "heads", "norm", "activation", "sinusoid", "embedding_norm", "output_bias"]
+    kept += ["sinusoid_precision", "position_offset", "learned_positions"]
     assert [getattr(ours, each) for each in kept] == [getattr(theirs, each) for each in kept]
     assert (ours.decoder_layers, theirs.decoder_layers) == (1, 2)
     assert ours.frame.source_prefix == theirs.frame.source_prefix
