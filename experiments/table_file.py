@@ -20,7 +20,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.records import Strict, first_problem
+from bothends.storage.records import Strict, first_problem
 from bothends.training.recipe import Order, Recipe
 from bothends.training.recipe_file import load_recipe
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bothends.bulk import BulkTranslation
+from bothends.distillation.bulk import BulkTranslation
 from bothends.distillation.distill import Distillation
 
 

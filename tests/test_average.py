@@ -14,10 +14,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bothends.cli import run as run_command
-from bothends.digests import DIGESTS
 from bothends.errors import BothendsError
 from bothends.model.torch.averaging import average_models
 from bothends.model.torch.checkpoint import load_model
+from bothends.storage.digests import DIGESTS
 from bothends.text.vocabulary import Vocabularies
 from bothends.training.loop import train
 from bothends.training.run import RunDirectory

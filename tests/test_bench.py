@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from bothends.cli import run
-from bothends.digests import record_digests
 from bothends.engines.native import is_built
 from bothends.errors import UsageError
 from bothends.evaluation.bench import measure as bench
@@ -50,6 +49,7 @@ from bothends.evaluation.bench.systems import (
 )
 from bothends.evaluation.bench.workload import RandomIds, read_pairs
 from bothends.order import GenerationOrder, IntArray
+from bothends.storage.digests import record_digests
 from bothends.tables import Table, plain, print_tables
 from bothends.text.vocabulary import SpecialTokens
 from tiny_model import sentences, tiny_model

@@ -18,9 +18,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bothends.bulk import translate_in_bulk
 from bothends.cli import run
 from bothends.distillation import shard_run
+from bothends.distillation.bulk import translate_in_bulk
 from bothends.distillation.shard_run import Share
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs.locks import lock_directory

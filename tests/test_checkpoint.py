@@ -11,7 +11,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from bothends.digests import DIGESTS
 from bothends.errors import BothendsError
 from bothends.model.directory import CONFIG, WEIGHTS, Description
 from bothends.model.torch.checkpoint import (
@@ -22,6 +21,7 @@ from bothends.model.torch.checkpoint import (
 )
 from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
+from bothends.storage.digests import DIGESTS
 from conftest import ALL_ORDERS, MakeModel, tiny_config
 
 

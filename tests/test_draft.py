@@ -16,7 +16,7 @@ from bothends.search.beam import beam_search
 from bothends.search.draft import search_from_draft
 from bothends.search.options import SearchOptions
 from bothends.text.vocabulary import SpecialTokens
-from bothends.translation import TranslationOptions
+from bothends.translating.translation import TranslationOptions
 from bothends.translator import Translator
 from conftest import ALL_ORDERS, MakeModel, random_source
 from tiny_model import sentences, tiny_model

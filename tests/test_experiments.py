@@ -26,7 +26,7 @@ import bothends.training.loop
 from bothends.cli import run as run_command
 from bothends.errors import BothendsError, UsageError
 from bothends.evaluation.analyses.agreement import make_pairs, report, tally
-from bothends.processes import available_cores
+from bothends.jobs.processes import available_cores
 from corpus_data import make_sentences, write_lines
 from training_data import TINY
 

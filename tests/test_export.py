@@ -14,7 +14,6 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from bothends.cli import run
-from bothends.digests import DIGESTS
 from bothends.engines.export import export_model, write_graphs
 from bothends.engines.onnx.engine import OnnxEngine
 from bothends.engines.registry import Precision
@@ -35,6 +34,7 @@ from bothends.model.weights import weight_shapes
 from bothends.order import GenerationOrder
 from bothends.search.generator import Generator
 from bothends.search.options import SearchOptions
+from bothends.storage.digests import DIGESTS
 from bothends.text.vocabulary import VOCABULARY
 from conftest import tiny_config
 from tiny_model import sentences, tiny_model

@@ -17,13 +17,13 @@ from huggingface_hub import constants
 import foreign_models
 from bothends import Translator
 from bothends.cli import run
-from bothends.digests import DIGESTS
 from bothends.errors import BothendsError, UsageError
 from bothends.model import hub as hub_module
 from bothends.model.bundled import find_model, find_trainable
 from bothends.model.directory import CONFIG, FILES, WEIGHTS, read_description
 from bothends.model.hub import HubName, origin, short_name
 from bothends.serve.models import Models
+from bothends.storage.digests import DIGESTS
 from command_line import error_line, python
 from hub_server import Hub, running_hub
 from tiny_model import sentences, tiny_model

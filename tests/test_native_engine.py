@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bothends.digests import DIGESTS
 from bothends.engines.native import describe, extension
 from bothends.engines.native.arrays import ArrayNames, array_names
 from bothends.engines.native.engine import NativeEngine, _shape
@@ -27,6 +26,7 @@ from bothends.model.sinusoid import position_encodings
 from bothends.model.spec import Network
 from bothends.search.batch import search_batch
 from bothends.search.options import SearchOptions
+from bothends.storage.digests import DIGESTS
 from bothends.translator import Translator
 from tiny_model import sentences, tiny_model
 

@@ -14,7 +14,6 @@ import numpy as np
 import onnx
 import pytest
 
-from bothends.digests import DIGESTS
 from bothends.engines.export import write_graphs
 from bothends.engines.onnx.binding import Binding
 from bothends.engines.onnx.engine import OnnxEngine
@@ -34,6 +33,7 @@ from bothends.order import GenerationOrder, IntArray
 from bothends.search.beam import Hypothesis, beam_search
 from bothends.search.options import SearchOptions
 from bothends.search.scoring import force_scores
+from bothends.storage.digests import DIGESTS
 from bothends.text.vocabulary import SpecialTokens
 from conftest import random_source
 from tiny_model import sentences, tiny_model

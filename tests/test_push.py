@@ -13,10 +13,10 @@ import yaml
 from huggingface_hub import constants
 
 from bothends.cli import run
-from bothends.digests import DIGESTS
 from bothends.model.config import preset
 from bothends.model.directory import CARD, CONFIG, FILES, Description, write_description
 from bothends.publishing.card import make_card, read_card
+from bothends.storage.digests import DIGESTS
 from command_line import error_line
 from hub_server import TOKEN, Hub, running_hub
 from tiny_model import tiny_model

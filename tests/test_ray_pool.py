@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from bothends.bulk import translate_in_bulk
+from bothends.distillation.bulk import translate_in_bulk
 from bothends.distillation.distill import Distillation, distill
 from bothends.errors import BothendsError
 from bothends.jobs.pool import InThisProcess, parse_pool
@@ -181,7 +181,7 @@ def test_a_driver_killed_between_write_and_mark_goes_on(
     script = f"""
 import os, signal
 from pathlib import Path
-from bothends.bulk import translate_in_bulk
+from bothends.distillation.bulk import translate_in_bulk
 from bothends.distillation.shard_times import ShardTimes
 from bothends.jobs.ray_pool import RayPool
 from crashing_teacher import CrashingTeacher

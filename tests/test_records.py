@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from bothends.errors import BothendsError
-from bothends.records import DEEPEST, parse_json, read_bounded
-from bothends.yaml_records import parse_yaml
+from bothends.storage.records import DEEPEST, parse_json, read_bounded
+from bothends.storage.yaml_records import parse_yaml
 
 
 def nested(levels: int) -> str:

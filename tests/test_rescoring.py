@@ -12,7 +12,7 @@ from bothends.engines.torch import TorchEngine
 from bothends.order import GenerationOrder
 from bothends.search.scoring import force_scores, force_scores_of_each
 from bothends.text.vocabulary import SpecialTokens
-from bothends.translation import TranslationOptions
+from bothends.translating.translation import TranslationOptions
 from bothends.translator import Translator
 from command_line import error_line
 from conftest import MakeModel, random_source

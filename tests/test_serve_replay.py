@@ -8,7 +8,7 @@ import pytest
 
 from bothends.order import GenerationOrder
 from bothends.serve.replay import direction, replay, written_tokens
-from bothends.translation import EMPTY, Translation
+from bothends.translating.translation import EMPTY, Translation
 
 PIECES = ("▁a", "▁b", "▁c", "▁d", "▁e")
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from bothends.cli import run
-from bothends.digests import DIGESTS, FileRecord, read_digests
 from bothends.engines.native import is_built
 from bothends.errors import BothendsError
 from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist
@@ -23,6 +22,7 @@ from bothends.shortlisting.learn import (
     learn_shortlist,
     measure_coverage,
 )
+from bothends.storage.digests import DIGESTS, FileRecord, read_digests
 from bothends.text.vocabulary import SPACE, Vocabularies, VocabularyOptions, train_vocabulary
 from bothends.translator import Translator
 from tiny_model import sentences, tiny_model

@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from bothends.bulk import BulkTranslation, translate_in_bulk
+from bothends.distillation.bulk import BulkTranslation, translate_in_bulk
 from bothends.distillation.distill import Distillation, distill
 from bothends.distillation.shard_run import Share
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs import locks
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import InThisProcess, ProcessPool
-from bothends.storage import (
+from bothends.storage.places import (
     Output,
     Place,
     Remote,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bothends.streaming import (
+from bothends.translating.streaming import (
     FIRST_WINDOW,
     HEAVIEST_WINDOW,
     LARGEST_WINDOW,

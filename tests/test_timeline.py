@@ -8,7 +8,7 @@ import pytest
 
 from bothends.distillation.shard_times import ShardTimes
 from bothends.drawing.timeline import MOST_ROWS, Bar, draw_timeline
-from bothends.processors import features_in, processor_kind
+from bothends.jobs.processors import features_in, processor_kind
 from bothends.progress import progress
 
 _SVG = "{http://www.w3.org/2000/svg}"

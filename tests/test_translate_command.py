@@ -32,7 +32,7 @@ from bothends.model.directory import (
 )
 from bothends.model.lengths import LengthStatistics
 from bothends.text.vocabulary import Vocabularies
-from bothends.translation import OptionFields
+from bothends.translating.translation import OptionFields
 from tiny_model import sentences, tiny_model
 
 
@@ -174,7 +174,7 @@ class TestFormats:
         self, translate: Command, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         clock = SimpleNamespace(monotonic=iter([10.0, 12.0]).__next__)
-        monkeypatch.setattr("bothends.translate_request.time", clock)
+        monkeypatch.setattr("bothends.translating.request.time", clock)
         assert translate("--progress", text=self.TEXT).errors == "3 lines, 1.5 a second\n"
 
 

@@ -22,13 +22,13 @@ import torch
 
 import bothends.model.bundled
 from bothends import BothendsError, Translation, TranslationOptions, Translator, UsageError
-from bothends.digests import DIGESTS
 from bothends.model.directory import CONFIG, DECODER, ENCODER, WEIGHTS, read_description
 from bothends.order import IntArray
 from bothends.search.scoring import force_scores
+from bothends.storage.digests import DIGESTS
 from bothends.text.vocabulary import VOCABULARY, VocabularyOptions, train_vocabulary
-from bothends.text_model import TextModel
-from bothends.translation import EMPTY
+from bothends.translating.text_model import TextModel
+from bothends.translating.translation import EMPTY
 from tiny_model import sentences, tiny_model
 
 #: Lines that a text may have and that some reader somewhere would drop or split.

@@ -25,7 +25,6 @@ import bothends.chain.run
 import bothends.jobs.pool
 import bothends.planning
 from bothends.cli import run
-from bothends.digests import DIGESTS
 from bothends.engines.export import export_model
 from bothends.evaluation.bench.synthetic import random_weights
 from bothends.jobs.pool import InThisProcess
@@ -35,6 +34,7 @@ from bothends.model.weights import write_weights
 from bothends.order import GenerationOrder
 from bothends.planning import Measured
 from bothends.serve.keys import ApiKeys
+from bothends.storage.digests import DIGESTS
 from bothends.text.vocabulary import VOCABULARY, Vocabulary
 from corpus_data import make_sentences, write_lines
 from tiny_model import sentences, tiny_model

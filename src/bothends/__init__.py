@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from bothends.errors import BothendsError, UsageError
     from bothends.order import GenerationOrder
-    from bothends.translation import Translation, TranslationOptions
+    from bothends.translating.translation import Translation, TranslationOptions
     from bothends.translator import Translator
 
 __version__ = "0.2.0"
@@ -22,8 +22,8 @@ __version__ = "0.2.0"
 _HOMES = {
     "BothendsError": "bothends.errors",
     "GenerationOrder": "bothends.order",
-    "Translation": "bothends.translation",
-    "TranslationOptions": "bothends.translation",
+    "Translation": "bothends.translating.translation",
+    "TranslationOptions": "bothends.translating.translation",
     "Translator": "bothends.translator",
     "UsageError": "bothends.errors",
 }

@@ -29,7 +29,7 @@ def main() -> None:
         from bothends.quick import plain_translation
 
         if translation := plain_translation(sys.argv[1:]):
-            import bothends.translate_request  # noqa: F401  (all that takes its time)
+            import bothends.translating.request  # noqa: F401  (all that takes its time)
             from bothends.console import run_command
         else:
             from bothends.cli import run

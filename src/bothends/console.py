@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import fields
 
 from bothends.errors import BothendsError
-from bothends.translation import TranslationOptions
+from bothends.translating.translation import TranslationOptions
 
 #: Fields of options objects that commands have as options, with dashes.
 _OPTIONS = {field.name for field in fields(TranslationOptions)} | {"threads", "device"}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from bothends.drawing import draw_steps
 from bothends.order import GenerationOrder
-from bothends.translation import Translation
+from bothends.translating.translation import Translation
 from bothends.translator import Translator
 
 SENTENCES = [

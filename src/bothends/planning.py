@@ -22,7 +22,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from bothends.bulk import BulkTranslation, translate_in_bulk
+from bothends.distillation.bulk import BulkTranslation, translate_in_bulk
 from bothends.distillation.job import describe_job, encode_lines, read_shards
 from bothends.distillation.shard_file import Record
 from bothends.distillation.shard_run import Shard, TranslateShards
@@ -30,8 +30,8 @@ from bothends.distillation.teachers import Teacher, kind_of
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.jobs.pool import ProcessPool
-from bothends.records import LARGEST_JSON, Strict, parse_versioned, read_bounded
-from bothends.storage import Place
+from bothends.storage.places import Place
+from bothends.storage.records import LARGEST_JSON, Strict, parse_versioned, read_bounded
 
 FORMAT_VERSION = 1
 #: Lines of the shards that the overhead is measured with, and their number.

@@ -44,8 +44,8 @@ def plain_translation(arguments: Sequence[str]) -> Callable[[], None] | None:
 
 
 def _translate(files: Sequence[str], given: dict[str, str]) -> None:
-    from bothends.translate_request import TranslationRequest, carry_out
-    from bothends.translation import TranslationOptions
+    from bothends.translating.request import TranslationRequest, carry_out
+    from bothends.translating.translation import TranslationOptions
     from bothends.translator import LoadOptions
 
     model, engine = given.get("--model"), given.get("--engine")

@@ -17,18 +17,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from bothends.drafting import Drafted, Drafting, check_draft
 from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision
 from bothends.errors import UsageError
-from bothends.loading import load_model
 from bothends.model.directory import Description
 from bothends.model.shortlist import Shortlist
-from bothends.rescoring import RescoredModel
 from bothends.search.generator import Generator
 from bothends.search.options import check_whole_number
 from bothends.search.scoring import ForcedScore
-from bothends.streaming import Workers, split_into_windows
 from bothends.text.arguments import (
     ONE_DRAFT,
     SOURCES,
@@ -39,8 +35,17 @@ from bothends.text.arguments import (
     check_text,
 )
 from bothends.text.vocabulary import Vocabularies
-from bothends.text_model import NumberedPair, Scoring, TextModel, Translating
-from bothends.translation import BATCH_TOKENS, MAX_SCORED_LENGTH, Translation, TranslationOptions
+from bothends.translating.drafting import Drafted, Drafting, check_draft
+from bothends.translating.loading import load_model
+from bothends.translating.rescoring import RescoredModel
+from bothends.translating.streaming import Workers, split_into_windows
+from bothends.translating.text_model import NumberedPair, Scoring, TextModel, Translating
+from bothends.translating.translation import (
+    BATCH_TOKENS,
+    MAX_SCORED_LENGTH,
+    Translation,
+    TranslationOptions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator as Stream
@@ -48,7 +53,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from bothends.filling import Filler, Filling
-    from bothends.translation import OptionFields
+    from bothends.translating.translation import OptionFields
 
 
 class Translator:

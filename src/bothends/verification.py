@@ -15,10 +15,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bothends.data.shards import MANIFEST
-from bothends.digests import DIGESTS, FileName, FileRecord, read_digests, record_digests
 from bothends.errors import BothendsError
 from bothends.model.directory import CONFIG, FILES, read_description
-from bothends.records import first_problem, parse_json, read_bounded
+from bothends.storage.digests import DIGESTS, FileName, FileRecord, read_digests, record_digests
+from bothends.storage.records import first_problem, parse_json, read_bounded
 
 #: Directories in each other that are looked into: a chain has runs, which have checkpoints.
 _DEEPEST = 4

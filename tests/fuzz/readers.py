@@ -21,13 +21,12 @@ from typing import Literal
 import numpy as np
 import yaml
 
-from bothends.bulk import BulkTranslation, translate_in_bulk
 from bothends.chain.recipe import load_chain
 from bothends.convert.export import export_foreign
 from bothends.convert.options import ConvertOptions
 from bothends.convert.source import convert_model
 from bothends.data.shards import MANIFEST, PreparedCorpus
-from bothends.digests import DIGESTS, check_file, read_digests
+from bothends.distillation.bulk import BulkTranslation, translate_in_bulk
 from bothends.distillation.corpus_directory import DistilledCorpus
 from bothends.distillation.distill import Distillation, distill
 from bothends.distillation.shard_file import read_shard
@@ -54,6 +53,7 @@ from bothends.order import GenerationOrder
 from bothends.serve.keys import ApiKeys, add_key
 from bothends.serve.requests import parse_form, parse_json
 from bothends.serve.schemas import LibreTranslateRequest
+from bothends.storage.digests import DIGESTS, check_file, read_digests
 from bothends.text.foreign import load_tokenizer
 from bothends.text.lines import LineReader, read_text
 from bothends.text.pairs import read_lines

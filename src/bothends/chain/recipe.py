@@ -23,8 +23,8 @@ from bothends.distillation.filters import PairFilters
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.hub import is_hub_name
-from bothends.records import Strict, first_problem
 from bothends.search.options import SearchOptions
+from bothends.storage.records import Strict, first_problem
 from bothends.training.recipe import Order
 from bothends.training.recipe_file import parse_override, read_yaml, set_key
 

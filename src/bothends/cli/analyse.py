@@ -175,7 +175,7 @@ def lengths(
     from bothends.evaluation.parallel_lines import read_aligned, read_lines
     from bothends.metrics.named import choose_metrics, default_tokenizer
     from bothends.tables import print_tables
-    from bothends.translation import TranslationOptions
+    from bothends.translating.translation import TranslationOptions
     from bothends.translator import LoadOptions
 
     models, hypotheses = model or [], hypothesis or []

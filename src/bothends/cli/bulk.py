@@ -15,7 +15,7 @@ from bothends.errors import UsageError
 if TYPE_CHECKING:
     from bothends.distillation.teachers import ModelTeacher
     from bothends.engines.registry import EngineName
-    from bothends.storage import Place
+    from bothends.storage.places import Place
 
 WorkersOption = Annotated[
     str | None,
@@ -63,7 +63,7 @@ def parse_picture(text: str | None, inputs: Iterable[Place]) -> Place | None:
     """Where a picture goes; a mistake shows before the job begins."""
     if text is None:
         return None
-    from bothends.storage import Remote, parse_place
+    from bothends.storage.places import Remote, parse_place
 
     place = parse_place(text)
     if place.suffix != ".svg":
@@ -114,10 +114,10 @@ def translate_job(
     settings: JobSettings,
 ) -> None:
     """Run the job and say what was written."""
-    from bothends.bulk import BulkTranslation, translate_in_bulk
+    from bothends.distillation.bulk import BulkTranslation, translate_in_bulk
     from bothends.distillation.shard_run import Share
     from bothends.jobs.pool import parse_pool
-    from bothends.processes import available_cores
+    from bothends.jobs.processes import available_cores
 
     if not files or len(output) != 1:
         raise UsageError(

@@ -114,10 +114,10 @@ def distill(
     from bothends.distillation.teachers import CommandTeacher, ModelTeacher, choose_teacher
     from bothends.errors import UsageError
     from bothends.jobs.pool import parse_pool
+    from bothends.jobs.processes import available_cores
     from bothends.model.bundled import find_model
-    from bothends.processes import available_cores
-    from bothends.records import first_problem
-    from bothends.storage import parse_place
+    from bothends.storage.places import parse_place
+    from bothends.storage.records import first_problem
 
     if processes is not None and workers is not None:
         raise UsageError("--processes and --workers: give one of the two")

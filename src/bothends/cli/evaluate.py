@@ -96,7 +96,7 @@ def evaluate(
     from bothends.evaluation.report import draw_evaluation, legend, tables
     from bothends.evaluation.systems import EvaluationPlan, evaluate_files
     from bothends.tables import print_tables
-    from bothends.translation import TranslationOptions
+    from bothends.translating.translation import TranslationOptions
     from bothends.translator import LoadOptions
 
     models, hypotheses, outputs = model or [], hypothesis or [], output or []

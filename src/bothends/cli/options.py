@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from bothends.translation import TranslationOptions
+from bothends.translating.translation import TranslationOptions
 
 #: The defaults of all commands that translate. Importing them loads nothing heavy.
 DEFAULTS = TranslationOptions()

@@ -161,10 +161,10 @@ def _measure(
     """Figures of each engine that runs the model, the one that a job would take first."""
     from bothends.cli.bulk import SearchSettings, job_teacher
     from bothends.engines.registry import default_engine
+    from bothends.jobs.processes import available_cores
     from bothends.model.bundled import find_model
     from bothends.planning import measure
-    from bothends.processes import available_cores
-    from bothends.storage import parse_place
+    from bothends.storage.places import parse_place
 
     directory, place = find_model(model), parse_place(source)
     engines: list[EngineName] = [engine or default_engine(directory)]

@@ -21,7 +21,7 @@ from bothends.cli.options import (
     PrecisionOption,
     ThreadsOption,
 )
-from bothends.translation import MAX_SCORED_LENGTH
+from bothends.translating.translation import MAX_SCORED_LENGTH
 
 if TYPE_CHECKING:
     from bothends.search.scoring import ForcedScore

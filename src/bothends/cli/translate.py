@@ -40,7 +40,7 @@ from bothends.errors import UsageError
 from bothends.jobs import SHARD_LINES
 
 if TYPE_CHECKING:
-    from bothends.storage import Place
+    from bothends.storage.places import Place
 
 
 def translate(
@@ -119,10 +119,10 @@ def translate(
 
     Line N of the output belongs to line N of the input.
     """
-    from bothends.storage import parse_place
-    from bothends.translate_files import LineFormat, choose_outputs, expand_globs, format_by_name
-    from bothends.translate_request import TranslationRequest, carry_out
-    from bothends.translation import TranslationOptions
+    from bothends.storage.places import parse_place
+    from bothends.translating.files import LineFormat, choose_outputs, expand_globs, format_by_name
+    from bothends.translating.request import TranslationRequest, carry_out
+    from bothends.translating.translation import TranslationOptions
     from bothends.translator import LoadOptions
 
     places = [parse_place(file) for file in files or []]

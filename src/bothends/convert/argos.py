@@ -18,7 +18,7 @@ from bothends.convert.ctranslate2 import convert_ctranslate2
 from bothends.convert.options import ConvertOptions
 from bothends.convert.result import ConvertedModel
 from bothends.errors import BothendsError
-from bothends.records import parse_json
+from bothends.storage.records import parse_json
 
 #: Bytes that the files of a package may have when unpacked: far more than any model of its kind.
 _LARGEST = 8 << 30

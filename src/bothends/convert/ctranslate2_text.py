@@ -9,7 +9,7 @@ from typing import Any
 from bothends.convert.huggingface_config import read_json
 from bothends.convert.options import ConvertOptions
 from bothends.errors import BothendsError
-from bothends.records import read_foreign_json
+from bothends.storage.records import read_foreign_json
 from bothends.text.foreign import load_sentencepiece
 
 #: Names that a SentencePiece model has in a directory, for both sides or for each.

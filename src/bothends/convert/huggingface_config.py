@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from bothends.errors import BothendsError
-from bothends.records import LARGEST_JSON, parse_json, read_bounded
+from bothends.storage.records import LARGEST_JSON, parse_json, read_bounded
 
 #: Types of model that we know, by what they call themselves.
 Family = Literal["bart", "m2m_100", "marian", "mbart", "pegasus"]

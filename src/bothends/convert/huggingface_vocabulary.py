@@ -14,7 +14,7 @@ from bothends.convert.huggingface_config import Settings, read_json
 from bothends.convert.options import ConvertOptions
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.config import ModelConfig
-from bothends.records import read_foreign_json
+from bothends.storage.records import read_foreign_json
 from bothends.text.foreign import (
     ForeignVocabulary,
     Kind,

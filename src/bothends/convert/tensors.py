@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bothends.errors import BothendsError
 from bothends.model.weights import TensorFile
-from bothends.records import parse_json
+from bothends.storage.records import parse_json
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
 

@@ -30,10 +30,10 @@ from bothends.data.shards import (
     token_type,
     write_manifest,
 )
-from bothends.digests import FileRecord
 from bothends.errors import BothendsError, UsageError
 from bothends.files import is_new, new_directory
 from bothends.progress import progress
+from bothends.storage.digests import FileRecord
 from bothends.text.encoding import CorpusEncoder
 from bothends.text.pairs import FilterReport, Filters, Reason, SeenPairs, read_pairs
 from bothends.text.vocabulary import (

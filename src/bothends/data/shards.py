@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from bothends.digests import FileRecord, RecordingWriter, record_of
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
-from bothends.records import Strict, first_problem, parse_versioned, read_bounded
+from bothends.storage.digests import FileRecord, RecordingWriter, record_of
+from bothends.storage.records import Strict, first_problem, parse_versioned, read_bounded
 from bothends.text.pairs import FilterReport
 from bothends.text.vocabulary import Vocabularies
 

@@ -17,7 +17,6 @@ from typing import Any
 from pydantic import Field
 
 from bothends import __version__
-from bothends.digests import FileRecord
 from bothends.distillation.filters import PairFilters, Reason
 from bothends.distillation.job import Job, encode_lines
 from bothends.distillation.shard_directory import Account, ShardDirectory, spans
@@ -25,8 +24,8 @@ from bothends.distillation.shard_file import Record, shard_path
 from bothends.distillation.teachers import Teacher, package_versions
 from bothends.errors import BothendsError
 from bothends.provenance import source_commit
-from bothends.records import Strict, parse_versioned
-from bothends.storage import (
+from bothends.storage.digests import FileRecord
+from bothends.storage.places import (
     Output,
     Place,
     names_in,
@@ -35,6 +34,7 @@ from bothends.storage import (
     size_of,
     write_whole,
 )
+from bothends.storage.records import Strict, parse_versioned
 
 #: 2 has kinds of processors, and lines that crashed.
 FORMAT_VERSION = 2

@@ -15,7 +15,7 @@ from bothends.errors import BothendsError, UsageError
 from bothends.jobs import SHARD_LINES
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import ATTEMPTS, Pool, pool_of
-from bothends.storage import Place
+from bothends.storage.places import Place
 
 #: Of progress, and of the picture.
 _TITLE = "distill"

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from bothends.engines.registry import EngineName
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs import SHARD_LINES
-from bothends.records import Strict
-from bothends.storage import Place
+from bothends.storage.places import Place
+from bothends.storage.records import Strict
 from bothends.text.pairs import read_batches, read_lines
 
 

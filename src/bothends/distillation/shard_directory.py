@@ -21,8 +21,8 @@ from bothends.distillation.shard_file import (
 )
 from bothends.errors import BothendsError
 from bothends.progress import progress
-from bothends.records import parse_json
-from bothends.storage import Place, Remote, names_in, read_record, write_whole
+from bothends.storage.places import Place, Remote, names_in, read_record, write_whole
+from bothends.storage.records import parse_json
 
 JOB = "job.json"
 

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 
 from bothends.distillation.job import Job, encode_lines
 from bothends.errors import BothendsError
-from bothends.records import LARGEST_JSON, Strict, parse_json, parse_versioned
-from bothends.storage import Place, open_reading, write_whole
-from bothends.translation import Translation
+from bothends.storage.places import Place, open_reading, write_whole
+from bothends.storage.records import LARGEST_JSON, Strict, parse_json, parse_versioned
+from bothends.translating.translation import Translation
 
 #: 2 has the kind of processor, and lines that crashed.
 FORMAT_VERSION = 2

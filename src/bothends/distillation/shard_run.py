@@ -28,7 +28,7 @@ from bothends.errors import BothendsError, UsageError, warn
 from bothends.jobs.pool import InThisProcess, NodeError, Pool
 from bothends.jobs.whereabouts import node_name, worker_name
 from bothends.progress import progress
-from bothends.storage import Place, Remote
+from bothends.storage.places import Place, Remote
 
 #: What becomes of a line that crashes every worker.
 OnCrash = Literal["error", "empty", "aside"]

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from bothends.drawing.timeline import Bar, draw_timeline
-from bothends.storage import Place, write_whole
+from bothends.storage.places import Place, write_whole
 
 #: Nodes whose rates are told one by one.
 _MOST_NODES = 8

@@ -18,6 +18,7 @@ from bothends.errors import UsageError
 from bothends.jobs.digests import settings_digest
 from bothends.jobs.filter_process import ProgramOptions
 from bothends.jobs.line_program import LineProgram
+from bothends.jobs.processors import processor_kind
 from bothends.model.directory import (
     DECODER,
     ENCODER,
@@ -26,8 +27,7 @@ from bothends.model.directory import (
     read_description,
 )
 from bothends.model.hub import shown
-from bothends.processors import processor_kind
-from bothends.translation import TranslationOptions
+from bothends.translating.translation import TranslationOptions
 from bothends.translator import Translator
 
 #: Lines in, a record for each out.

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bothends.digests import check_file
 from bothends.engines.onnx.graph import GraphWriter, WrittenGraph
 from bothends.engines.onnx.metadata import GRAPH_VERSION
 from bothends.engines.onnx.network import NetworkWriter
@@ -35,6 +34,7 @@ from bothends.model.directory import (
 from bothends.model.hub import origin
 from bothends.model.weights import in_float32, read_weights
 from bothends.order import GenerationOrder
+from bothends.storage.digests import check_file
 
 
 def export_model(directory: Path, precision: Precision, output: Path) -> None:

@@ -16,7 +16,7 @@ from bothends.jobs.line_program import LineProgram
 from bothends.metrics.named import choose_metrics, default_tokenizer
 from bothends.progress import progress
 from bothends.text.lines import Invalid
-from bothends.translation import Translation, TranslationOptions
+from bothends.translating.translation import Translation, TranslationOptions
 from bothends.translator import LoadOptions, Translator
 
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bothends.digests import FileRecord
+from bothends.storage.digests import FileRecord
 
 
 def file_digest(path: Path) -> str:

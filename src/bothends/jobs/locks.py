@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from bothends.errors import BothendsError
-from bothends.records import parse_json
-from bothends.storage import Place, Remote
+from bothends.storage.places import Place, Remote
+from bothends.storage.records import parse_json
 
 #: Where holders of a remote lock write, beside what they lock.
 LOCKS = ".locks"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bothends.digests import DIGESTS
 from bothends.errors import BothendsError, UsageError
 from bothends.model.directory import CARD, CONFIG, FILES, WEIGHTS
 from bothends.model.hub import HubName, download, is_hub_name
-from bothends.records import LARGEST_JSON, parse_json, read_bounded
+from bothends.storage.digests import DIGESTS
+from bothends.storage.records import LARGEST_JSON, parse_json, read_bounded
 
 #: Their directory.
 BUNDLED = Path(__file__).parents[1] / "models"

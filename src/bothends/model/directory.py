@@ -28,7 +28,6 @@ from pydantic import (
     model_serializer,
 )
 
-from bothends.digests import check_content, record_digests
 from bothends.errors import BothendsError, UsageError
 from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
@@ -36,7 +35,8 @@ from bothends.model.hub import origin
 from bothends.model.lengths import LengthStatistics
 from bothends.model.shortlist import SHORTLIST
 from bothends.order import GenerationOrder
-from bothends.records import Strict, first_problem, parse_versioned, read_bounded
+from bothends.storage.digests import check_content, record_digests
+from bothends.storage.records import Strict, first_problem, parse_versioned, read_bounded
 from bothends.text.foreign import FOREIGN_FILES
 from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
 

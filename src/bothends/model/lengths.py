@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from bothends.records import Strict
+from bothends.storage.records import Strict
 
 Counts = NDArray[np.integer]
 

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bothends.digests import check_file
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.order import BoolArray, IntArray
+from bothends.storage.digests import check_file
 
 SHORTLIST = "shortlist.bin"
 FORMAT_VERSION = 1

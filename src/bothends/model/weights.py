@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bothends.digests import check_file
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
 from bothends.model.directory import CONFIG, WEIGHTS, Description
 from bothends.model.spec import Network
 from bothends.order import GenerationOrder
-from bothends.records import parse_json
+from bothends.storage.digests import check_file
+from bothends.storage.records import parse_json
 
 Weights = dict[str, NDArray[np.float32]]
 

@@ -18,8 +18,8 @@ from bothends.errors import BothendsError, UsageError
 from bothends.model.directory import CARD, DECODER, FILES, WEIGHTS, Description
 from bothends.model.hub import PREFIX, HubName, is_hub_name
 from bothends.publishing.scores import Scores
-from bothends.records import read_bounded
-from bothends.yaml_records import LARGEST_YAML, parse_yaml
+from bothends.storage.records import read_bounded
+from bothends.storage.yaml_records import LARGEST_YAML, parse_yaml
 
 LIBRARY = "bothends"
 #: Tasks that the Hub knows by these names.

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bothends.digests import DIGESTS
 from bothends.errors import BothendsError, UsageError, warn
 from bothends.files import real_path
 from bothends.model.directory import CARD, DECODER, ENCODER, FILES, read_description
 from bothends.model.hub import PREFIX, hub_errors, is_repository, progress_on_terminals
 from bothends.publishing.card import Card, make_card
 from bothends.publishing.scores import read_scores
+from bothends.storage.digests import DIGESTS
 from bothends.verification import verify
 
 MAIN = "main"

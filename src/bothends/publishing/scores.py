@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bothends.errors import BothendsError, UsageError
 from bothends.files import real_path
-from bothends.records import LARGEST_JSON, first_problem, parse_json, read_bounded
+from bothends.storage.records import LARGEST_JSON, first_problem, parse_json, read_bounded
 
 
 @dataclass(frozen=True)

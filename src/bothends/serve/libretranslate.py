@@ -30,7 +30,7 @@ from bothends.serve.schemas import (
 )
 from bothends.serve.service import Service
 from bothends.serve.translating import Task
-from bothends.translation import TranslationOptions
+from bothends.translating.translation import TranslationOptions
 
 router = APIRouter(tags=["LibreTranslate"])
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from bothends.drawing.picture import DrawnToken, Picture
 from bothends.order import GenerationOrder
-from bothends.translation import Translation
+from bothends.translating.translation import Translation
 
 
 @dataclass(frozen=True)

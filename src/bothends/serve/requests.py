@@ -9,8 +9,8 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
 from bothends.errors import UsageError
-from bothends.records import first_problem
 from bothends.serve.service import ClientGoneError, Service
+from bothends.storage.records import first_problem
 
 Model = TypeVar("Model", bound=BaseModel)
 

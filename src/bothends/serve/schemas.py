@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from bothends.documents import DocumentFormat
 from bothends.errors import UsageError
 from bothends.search.options import LARGEST_LENGTH_PENALTY
-from bothends.translation import TranslationOptions
+from bothends.translating.translation import TranslationOptions
 
 _DEFAULTS = TranslationOptions()
 #: Lone surrogates and the like never come through JSON or form data; this documents the rest.

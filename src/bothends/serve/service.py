@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope
 from bothends.documents import Glossary
 from bothends.errors import BothendsError
 from bothends.filling import Filling
-from bothends.processes import available_cores
+from bothends.jobs.processes import available_cores
 from bothends.serve.batching import Batcher
 from bothends.serve.detection import Detected, Detector
 from bothends.serve.interruption import Deadlines, LimitedWork

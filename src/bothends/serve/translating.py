@@ -19,7 +19,7 @@ from bothends.documents.options import DocumentReport
 from bothends.documents.plain import is_one_sentence
 from bothends.errors import BothendsError
 from bothends.serve.batching import Batcher, Kind, Outcome, settle
-from bothends.translation import Translation, TranslationOptions
+from bothends.translating.translation import Translation, TranslationOptions
 from bothends.translator import Translator
 
 #: Texts of so many characters are read by the event loop itself; longer ones would hold it up.

@@ -33,7 +33,7 @@ from bothends.serve.schemas import (
 )
 from bothends.serve.service import Service
 from bothends.serve.translating import Task, TranslatedSentence, TranslatedText
-from bothends.translation import Translation
+from bothends.translating.translation import Translation
 
 router = APIRouter(prefix="/v1", tags=["v1"])
 

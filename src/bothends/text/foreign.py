@@ -25,11 +25,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ValidationError
 
-from bothends.digests import check_file
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.order import BoolArray
-from bothends.records import Strict, first_problem, parse_versioned, read_bounded
+from bothends.storage.digests import check_file
+from bothends.storage.records import Strict, first_problem, parse_versioned, read_bounded
 from bothends.text.vocabulary import SPACE, Side, SpecialTokens, clean_decoded
 
 FORMAT_VERSION = 1

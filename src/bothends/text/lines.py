@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from bothends.errors import BothendsError
-from bothends.storage import Place, Remote, open_reading
+from bothends.storage.places import Place, Remote, open_reading
 
 Invalid = Literal["error", "replace"]
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bothends.errors import BothendsError, UsageError
-from bothends.records import Strict
-from bothends.storage import Place
+from bothends.storage.places import Place
+from bothends.storage.records import Strict
 from bothends.text.lines import MAX_LINE, UNREADABLE, open_file, too_long, unreadable
 
 #: Lines that are read, encoded and written together.

@@ -27,11 +27,11 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 import sentencepiece
 
-from bothends.digests import check_content
 from bothends.errors import BothendsError, UsageError
 from bothends.files import write_atomically
 from bothends.order import BoolArray
-from bothends.records import Strict
+from bothends.storage.digests import check_content
+from bothends.storage.records import Strict
 
 #: Files of a model or corpus directory: one vocabulary for both sides, or one for each.
 VOCABULARY = "sentencepiece.model"

@@ -22,8 +22,8 @@ from pydantic import (
 from bothends.errors import UsageError, nearest
 from bothends.model.config import LATER_SETTINGS, PRESETS, Architecture, ModelConfig
 from bothends.order import GenerationOrder
-from bothends.records import Strict
 from bothends.search.options import SearchOptions
+from bothends.storage.records import Strict
 from bothends.text.vocabulary import SpecialTokens
 
 

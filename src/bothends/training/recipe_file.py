@@ -15,9 +15,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from bothends.errors import UsageError, nearest
-from bothends.records import first_problem, read_bounded
+from bothends.storage.records import first_problem, read_bounded
+from bothends.storage.yaml_records import LARGEST_YAML, parse_yaml
 from bothends.training.recipe import Recipe
-from bothends.yaml_records import LARGEST_YAML, parse_yaml
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:

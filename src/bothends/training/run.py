@@ -32,14 +32,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from bothends.digests import check_file, record_digests
 from bothends.errors import BothendsError
 from bothends.files import locked, sync_directory, write_atomically
 from bothends.model.torch.transformer import Transformer
-from bothends.records import parse_json
+from bothends.storage.digests import check_file, record_digests
+from bothends.storage.records import parse_json
+from bothends.storage.yaml_records import parse_yaml
 from bothends.training.batches import Position
 from bothends.training.recipe import Recipe
-from bothends.yaml_records import parse_yaml
 
 RECIPE = "recipe.yaml"
 LOG = "log.jsonl"

@@ -13,7 +13,6 @@ from math import lcm
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bothends.digests import check_file
 from bothends.engines.native import extension
 from bothends.engines.native.arrays import ArrayNames, array_names
 from bothends.engines.onnx.metadata import check_metadata, check_same_export
@@ -23,6 +22,7 @@ from bothends.model.config import ModelConfig
 from bothends.model.directory import DECODER, ENCODER, Description, read_description
 from bothends.model.spec import Network
 from bothends.order import Block, BoolArray, GenerationOrder, IntArray
+from bothends.storage.digests import check_file
 
 #: What may force an instruction set; otherwise the processor's best is used.
 INSTRUCTION_SET = "BOTHENDS_ISA"

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bothends.digests import check_file
 from bothends.engines.onnx.binding import Binding, StepArrays, is_out_of_memory
 from bothends.engines.onnx.memory import ArrayPool, Float32Array, SourceMemory
 from bothends.engines.onnx.metadata import check_metadata, check_same_export
@@ -25,6 +24,7 @@ from bothends.model.directory import DECODER, ENCODER, Description, read_descrip
 from bothends.model.sinusoid import position_encodings
 from bothends.model.spec import Network
 from bothends.order import Block, GenerationOrder, IntArray, Scalar
+from bothends.storage.digests import check_file
 
 #: Slots whose logits are held at once in `force`, or one sentence, if that is longer: 128 MB for
 #: 32,000 words.

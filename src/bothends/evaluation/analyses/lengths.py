@@ -25,7 +25,7 @@ from bothends.metrics.significance import Interval
 from bothends.metrics.sums import Metric
 from bothends.progress import progress
 from bothends.tables import Table
-from bothends.translation import TranslationOptions
+from bothends.translating.translation import TranslationOptions
 from bothends.translator import LoadOptions, Translator
 
 Translate = Callable[[str], str]

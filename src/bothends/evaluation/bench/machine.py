@@ -19,10 +19,10 @@ from time import perf_counter
 import numpy as np
 
 import bothends
+from bothends.jobs.processes import available_cores
 from bothends.model.config import ModelConfig
 from bothends.model.spec import Network, tensors
 from bothends.order import GenerationOrder
-from bothends.processes import available_cores
 
 #: Instruction sets that decide how fast a product is.
 TELLING_FLAGS = (

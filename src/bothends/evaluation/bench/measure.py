@@ -18,8 +18,8 @@ from bothends.errors import UsageError
 from bothends.evaluation.bench.machine import Bandwidth, step_bytes
 from bothends.evaluation.bench.systems import Parts, Threads, TimedOutcome, TimedSystem
 from bothends.evaluation.bench.workload import Workload
+from bothends.jobs.processes import available_cores
 from bothends.model.config import ModelConfig
-from bothends.processes import available_cores
 
 #: Seconds after a turn on several cores. Thread pools spin for a while after their last product,
 #: in case there is another; OpenMP does so for 0.2 s, and would take a core from whoever is next.

@@ -17,7 +17,7 @@ from bothends.model.config import ModelConfig
 from bothends.order import IntArray
 from bothends.text.pairs import read_lines
 from bothends.text.vocabulary import Vocabularies
-from bothends.translation import TranslationOptions
+from bothends.translating.translation import TranslationOptions
 
 #: A line is cut where every translation cuts it.
 OPTIONS = TranslationOptions()

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from bothends.errors import BothendsError, UsageError, warn
 from bothends.files import output_file
-from bothends.storage import Place
+from bothends.storage.places import Place
 from bothends.text.lines import LineReader
 from bothends.text.sentences import holds_several
-from bothends.translation import EMPTY, Translation, TranslationOptions
+from bothends.translating.translation import EMPTY, Translation, TranslationOptions
 from bothends.translator import Translator
 
 if TYPE_CHECKING:  # lines need none of it, and it takes its time to import

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from bothends.records import DEEPEST, check_value
+from bothends.storage.records import DEEPEST, check_value
 
 #: Bytes of a YAML file, which people write by hand, and values in it, aliases resolved.
 LARGEST_YAML = 1 << 20

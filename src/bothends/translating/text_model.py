@@ -17,12 +17,12 @@ from bothends.model.lengths import LengthStatistics
 from bothends.search.beam import Hypothesis
 from bothends.search.generator import Generator
 from bothends.search.scoring import ForcedScore
-from bothends.streaming import WindowTasks
 from bothends.text.clauses import cut_at_clauses
 from bothends.text.repeats import remove_repeated_words
 from bothends.text.sentences import Span, split_sentences
 from bothends.text.vocabulary import Vocabularies
-from bothends.translation import EMPTY, Translation, TranslationOptions
+from bothends.translating.streaming import WindowTasks
+from bothends.translating.translation import EMPTY, Translation, TranslationOptions
 
 Tokens = tuple[int, ...]
 

@@ -19,10 +19,10 @@ from bothends.documents import (
     translate_document,
 )
 from bothends.errors import BothendsError, warn
-from bothends.streaming import split_into_windows
 from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
-from bothends.translate_files import MOST_WARNINGS, TranslationOutput
-from bothends.translation import TranslationOptions
+from bothends.translating.files import MOST_WARNINGS, TranslationOutput
+from bothends.translating.streaming import split_into_windows
+from bothends.translating.translation import TranslationOptions
 from bothends.translator import Translator
 
 #: Terms that are named in the warning about a glossary.

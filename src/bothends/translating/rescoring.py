@@ -11,8 +11,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from bothends.text_model import TextModel, Tokens
-from bothends.translation import Translation, TranslationOptions
+from bothends.translating.text_model import TextModel, Tokens
+from bothends.translating.translation import Translation, TranslationOptions
 
 
 @dataclass(frozen=True)

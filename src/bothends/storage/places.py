@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from bothends.digests import FileRecord
 from bothends.errors import BothendsError, UsageError
 from bothends.files import errors_of, sync_directory, write_atomically
-from bothends.records import LARGEST_JSON, read_bounded
+from bothends.storage.digests import FileRecord
+from bothends.storage.records import LARGEST_JSON, read_bounded
 
 #: Stores in which an upload is an object only when it has ended, and may be given up before.
 _COMMIT_UPLOADS = ("s3", "s3a", "gs", "gcs")

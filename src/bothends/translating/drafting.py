@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bothends.errors import UsageError
-from bothends.streaming import WindowTasks
 from bothends.text.sentences import split_sentences
-from bothends.text_model import EncodedPair, Translating
-from bothends.translation import Translation, TranslationOptions
+from bothends.translating.streaming import WindowTasks
+from bothends.translating.text_model import EncodedPair, Translating
+from bothends.translating.translation import Translation, TranslationOptions
 
 
 class Drafted(NamedTuple):

@@ -18,7 +18,6 @@ from typing import Any
 
 from pydantic import Field
 
-from bothends.digests import FileRecord
 from bothends.distillation.corpus_directory import CRASHED, provenance_of
 from bothends.distillation.job import Job, describe_job, encode_lines
 from bothends.distillation.shard_directory import Account, ShardDirectory
@@ -30,8 +29,8 @@ from bothends.files import real_path
 from bothends.jobs import SHARD_LINES
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import ATTEMPTS, Pool, ProcessPool
-from bothends.records import Strict, parse_versioned
-from bothends.storage import (
+from bothends.storage.digests import FileRecord
+from bothends.storage.places import (
     Output,
     Place,
     Remote,
@@ -43,6 +42,7 @@ from bothends.storage import (
     size_of,
     write_whole,
 )
+from bothends.storage.records import Strict, parse_versioned
 
 #: 2 has kinds of processors, and lines that crashed.
 FORMAT_VERSION = 2

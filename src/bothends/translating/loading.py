@@ -12,10 +12,10 @@ from typing import Any
 from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision, default_engine, load_engine
 from bothends.errors import BothendsError, UsageError, warn
+from bothends.jobs.processes import available_cores
 from bothends.model.bundled import find_model
 from bothends.model.directory import Description, read_description
 from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist
-from bothends.processes import available_cores
 from bothends.text.vocabulary import Vocabularies
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bothends.text.lines import Invalid, LineReader
-from bothends.translate_files import LineFormat, OutputFiles, StandardOutput, translate_files
-from bothends.translation import TranslationOptions
+from bothends.translating.files import LineFormat, OutputFiles, StandardOutput, translate_files
+from bothends.translating.translation import TranslationOptions
 from bothends.translator import LoadOptions
 
 if TYPE_CHECKING:  # lines need none of it, and it takes its time to import
@@ -85,7 +85,7 @@ def carry_out(request: TranslationRequest) -> None:
         translates = translator.description.task == "translation"
         split = translates and request.format is None
         if is_document or terms is not None:
-            from bothends.translate_documents import (
+            from bothends.translating.documents import (
                 DocumentTranslator,
                 translate_documents,
                 translate_lines,

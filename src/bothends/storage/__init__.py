@@ -1,0 +1,1 @@
+"""Places where files are, records in them, and digests of their content."""

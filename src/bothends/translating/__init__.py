@@ -1,0 +1,1 @@
+"""From text to text: options and results, batches and workers, files and documents."""
