@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bothends import BothendsError, Translator, digests
+from bothends import BothendsError, Translator
 from bothends.cli import run
 from bothends.data.shards import MANIFEST, PreparedCorpus
 from bothends.engines.export import export_model
@@ -19,6 +19,7 @@ from bothends.model.bundled import bundled_models
 from bothends.model.directory import CARD, CONFIG, DECODER, ENCODER, WEIGHTS
 from bothends.model.torch.averaging import average_models
 from bothends.model.torch.checkpoint import load_model
+from bothends.storage import digests
 from bothends.storage.digests import DIGESTS, FileRecord, check_file, read_digests, record_digests
 from bothends.text.vocabulary import (
     VOCABULARY,
