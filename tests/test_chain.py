@@ -405,8 +405,21 @@ def test_a_failing_command_ends_the_chain(
     assert in_this_process == ["average"]
     said = capsys.readouterr().err
     assert "fewer than the 2 to average" in said
+    assert "2x1-average: its options are set by students.2x1 of the chain" in said
     assert "2x1-average: ended with status 1; the same command goes on from here" in said
     assert not Path("runs/2x1-averaged").exists()
+
+
+def test_a_vocabulary_that_cannot_be_made_names_its_setting(
+    workspace: Path, in_this_process: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree("runs")
+    shutil.rmtree("prepared")
+    assert run_chain("corpus.vocabulary_size=5000") == 1
+    assert in_this_process == ["prepare"]
+    said = capsys.readouterr().err
+    assert "vocabulary" in said
+    assert "prepare: its options are set by corpus of the chain" in said
 
 
 @pytest.mark.parametrize("key", ["corpus.target", "corpus.valid_source", "evaluation.reference"])
