@@ -645,7 +645,7 @@ def test_the_configuration_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None
         read.append(directory)
         return read_description(directory)
 
-    for module in ("loading", "engines.onnx.engine", "engines.native.engine"):
+    for module in ("translating.loading", "engines.onnx.engine", "engines.native.engine"):
         monkeypatch.setattr(f"bothends.{module}.read_description", counting)
     Translator.load(tiny_model())
     assert len(read) == 1
