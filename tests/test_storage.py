@@ -99,7 +99,7 @@ def expected(tmp_path: Path) -> dict[str, bytes]:
         ("s3://bucket/a/b.gz", Remote("s3://bucket/a/b.gz")),
         ("S3://bucket/dir/", Remote("s3://bucket/dir")),
         ("hdfs://name:8020/x", Remote("hdfs://name:8020/x")),
-        ("file:///tmp/x", Path("/tmp/x")),
+        ("file:///data/x", Path("/data/x")),
         ("C:/x", Path("C:/x")),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_url_is_no_path(given: str, expected: Place) -> None:
     assert parse_place(given) == expected
 
 
-@pytest.mark.parametrize("wrong", ["s3://", "gs:///", "file://tmp/x"])
+@pytest.mark.parametrize("wrong", ["s3://", "gs:///", "file://data/x"])
 def test_half_a_url_is_refused(wrong: str) -> None:
     with pytest.raises(UsageError, match=r"expected \w+://"):
         parse_place(wrong)

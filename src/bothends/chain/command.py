@@ -19,6 +19,8 @@ from bothends.jobs.stages import Stage
 class CommandStage(Stage):
     """A stage that a command of this tool makes."""
 
+    #: the part of the chain's recipe that has its settings
+    section: str
     #: arguments of `bothends` that write to a directory
     arguments: Callable[[Path], list[str]]
     #: arguments that affect speed alone: they may differ from run to run

@@ -53,7 +53,7 @@ class Chain:
                 try:
                     self._make(stage)
                 except _CommandFailedError as failure:
-                    _say(f"{title}: its options are set by {self._section(stage)} of the chain")
+                    _say(f"{title}: its options are set by {stage.section} of the chain")
                     _say(
                         f"{title}: ended with status {failure.status}; the same command goes on "
                         "from here"
@@ -64,18 +64,6 @@ class Chain:
 
     def _title(self, number: int, stage: CommandStage) -> str:
         return f"[{number}/{len(self._stages)}] {stage.name}"
-
-    def _section(self, stage: CommandStage) -> str:
-        """The part of the chain's recipe that a stage's options come from."""
-        model, _, action = stage.name.rpartition("-")
-        if action in ("train", "average", "convert", "export"):
-            if model != "teacher":
-                return f"students.{model}"
-            names = {stage.name for stage in self._stages}
-            return "convert" if "teacher-convert" in names else "teacher"
-        sections = {"prepare": "corpus", "evaluate": "evaluation"}
-        kind = stage.name.partition("-")[0]
-        return sections.get(kind, kind)
 
     def _make(self, stage: CommandStage) -> None:
         with self._graph.making(stage) as output:

@@ -139,6 +139,7 @@ def _splice(chain: ChainRecipe, splicing: Splicing) -> CommandStage:
     texts = (*chain.corpus.source, *chain.corpus.valid_source, chain.evaluation.source)
     return CommandStage(
         name="splice",
+        section="splice",
         arguments=lambda output: [
             "splice",
             *as_flags({**options, "output": output / SPLICED_TEXT}),
@@ -164,6 +165,7 @@ def _distill(
     flags = {"teacher": exported, **options}
     yield CommandStage(
         name=name,
+        section="distill",
         arguments=lambda output: ["distill", *as_flags({**flags, "output": output})],
         output=distilled,
         completion_marker=MANIFEST,
@@ -191,6 +193,13 @@ def _weights(chain: ChainRecipe, name: str) -> Path:
     return chain.directory / f"{name}-{'converted' if converted else 'averaged'}"
 
 
+def _section(chain: ChainRecipe, name: str) -> str:
+    """The part of the recipe that has a model's settings."""
+    if name != "teacher":
+        return f"students.{name}"
+    return "teacher" if chain.convert is None else "convert"
+
+
 def _weights_stage(chain: ChainRecipe, name: str) -> str:
     """The stage that makes it."""
     converted = name == "teacher" and chain.convert is not None
@@ -208,6 +217,7 @@ def _convert(chain: ChainRecipe, converting: Converting) -> Iterator[CommandStag
     converted = _weights(chain, "teacher")
     yield CommandStage(
         name=_weights_stage(chain, "teacher"),
+        section="convert",
         arguments=lambda output: ["convert", str(model), *as_flags({**options, "output": output})],
         output=converted,
         completion_marker=CONFIG,
@@ -241,7 +251,7 @@ def _train(
     """Train, average, export."""
     run = recipe.recipe.run
     assert run is not None  # `load_recipe` names one
-    key = name if name == "teacher" else f"students.{name}"  # where its settings are
+    key = _section(chain, name)
     keep = recipe.recipe.checkpoints.keep
     if training.average > keep:
         raise UsageError(
@@ -260,6 +270,7 @@ def _train(
     }
     yield CommandStage(
         name=f"{name}-train",
+        section=key,
         arguments=lambda _: ["train", *recipe.arguments],
         output=run,
         completion_marker="checkpoints",
@@ -271,6 +282,7 @@ def _train(
     average = {"last": training.average}
     yield CommandStage(
         name=_weights_stage(chain, name),
+        section=key,
         arguments=lambda output: ["average", str(run), *as_flags({**average, "output": output})],
         output=averaged,
         completion_marker=CONFIG,
@@ -288,6 +300,7 @@ def _export(name: str, chain: ChainRecipe, weights: Path, precision: Precision) 
     flags = {**export, **sample}
     return CommandStage(
         name=f"{name}-export",
+        section=_section(chain, name),
         arguments=lambda output: ["export", str(weights), *as_flags({**flags, "output": output})],
         output=chain.directory / f"{name}-exported",
         completion_marker=CONFIG,
@@ -310,6 +323,7 @@ def _prepare(
     texts = (*given, *corpus.valid_source, *corpus.valid_target)
     return CommandStage(
         name=name,
+        section="corpus",
         arguments=lambda output: ["prepare", *as_flags({**options, "output": output})],
         output=output,
         completion_marker=MANIFEST,
@@ -333,6 +347,7 @@ def _evaluate(chain: ChainRecipe, names: list[str], beam: int) -> CommandStage:
 
     return CommandStage(
         name=f"evaluate-beam-{beam}",
+        section="evaluation",
         arguments=arguments,
         output=chain.directory / f"evaluation-beam-{beam}",
         completion_marker=EVALUATION,
