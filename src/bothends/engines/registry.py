@@ -21,12 +21,13 @@ def load_engine(
     precision: Precision | None = None,
     device: str | None = None,
     description: Description | None = None,
+    cores: int = 1,
 ) -> Engine[Any]:
     """The engine called `name` for the model in `directory`; pass its description if you have it.
 
     `native` runs exported int8 models in compiled code, and `onnx` runs exported graphs, both a
-    batch on one core; `precision`, if given, must be theirs. `torch` runs the weights on `device`,
-    by default the CPU.
+    batch on one core; `precision`, if given, must be theirs. A search of `native` that runs alone
+    may take as many as `cores`. `torch` runs the weights on `device`, by default the CPU.
     """
     for value, known in ((name, EngineName), (precision, Precision)):
         if value is not None and value not in get_args(known):
@@ -37,7 +38,7 @@ def load_engine(
     elif device not in (None, "cpu"):
         raise UsageError(f"the {name} engine runs on the CPU, not on {device}: use torch")
     elif name == "native":
-        engine = _load_native_engine(directory, precision, description)
+        engine = _load_native_engine(directory, precision, description, cores)
     else:
         engine = _load_onnx_engine(directory, precision, description)
     description = description or read_description(directory)
@@ -67,14 +68,14 @@ def default_engine(
 
 
 def _load_native_engine(
-    directory: Path, precision: Precision | None, description: Description | None
+    directory: Path, precision: Precision | None, description: Description | None, cores: int
 ) -> Engine[Any]:
     if precision not in (None, "int8"):
         raise UsageError(f"the native engine computes in int8, not in {precision}: use onnx")
     _check_exported(directory)
     from bothends.engines.native.engine import NativeEngine
 
-    return NativeEngine.load(directory, description=description)
+    return NativeEngine.load(directory, description=description, cores=cores)
 
 
 def _check_exported(directory: Path) -> None:

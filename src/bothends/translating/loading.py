@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -43,11 +44,17 @@ def load_model(
     """The model of these settings; see `Translator.load`."""
     directory = find_model(directory, weights=engine == "torch")
     description = read_description(directory)
-    vocabularies = load_vocabularies(directory, description)
     if threads is not None and threads < 1:
         raise UsageError(f"threads must be at least 1, but is {threads}")
     engine = engine or default_engine(directory, precision, description)
-    network = load_engine(engine, directory, precision, device, description)
+    workers = threads or available_cores()
+    with ThreadPoolExecutor(1) as beside:  # both take long, and neither holds Python's lock
+        reading = beside.submit(load_vocabularies, directory, description)
+        try:
+            cores = min(workers, available_cores())
+            network = load_engine(engine, directory, precision, device, description, cores)
+        finally:  # of two errors, that of the vocabulary: it is the smaller file, and read first
+            vocabularies = reading.result()
     if shortlist and engine != "native" and (directory / SHORTLIST).is_file():
         warn(f"{directory}: the {engine} engine ignores its {SHORTLIST}")
     if engine == "torch":
@@ -56,7 +63,6 @@ def load_model(
 
         context = partial(limited_threads, threads)
         return LoadedModel(network, description, vocabularies, 1, engine, context)
-    workers = threads or available_cores()
     words = None
     if shortlist and engine == "native":
         sizes = description.model.vocabulary_size, description.model.target_size

@@ -45,8 +45,12 @@ class NativeEngine:
         directory: Path,
         instruction_set: str | None = None,
         description: Description | None = None,
+        cores: int = 1,
     ) -> NativeEngine:
-        """The exported int8 model in `directory`; `BOTHENDS_ISA` names an instruction set too."""
+        """The exported int8 model in `directory`; `BOTHENDS_ISA` names an instruction set too.
+
+        A search during which no other runs may use so many cores.
+        """
         module = extension()
         if module is None:
             raise BothendsError(
@@ -65,7 +69,7 @@ class NativeEngine:
         _check_files(module, paths, description)
         try:
             compiled = module.Engine(
-                *map(str, paths), _shape(description), _arrays(description), chosen
+                *map(str, paths), _shape(description), _arrays(description), chosen, cores
             )
         except ValueError as error:
             raise BothendsError(f"{error}; `bothends export {directory}` writes it anew") from None
@@ -74,6 +78,11 @@ class NativeEngine:
     @property
     def precision(self) -> str:
         return "int8"
+
+    @property
+    def helped(self) -> int:
+        """Parts of products that other cores than a search's own have computed so far."""
+        return int(self._compiled.helped)
 
     @property
     def kernels(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -249,8 +249,7 @@ def _loader(directory: Path, engine: EngineName) -> Callable[[int], Any]:
     if engine == "native":
         from bothends.engines.native.engine import NativeEngine
 
-        native = lru_cache(maxsize=None)(partial(NativeEngine.load, directory))
-        return lambda threads: native()  # a search takes one core: see `Bothends.arrangements`
+        return lru_cache(maxsize=None)(lambda threads: NativeEngine.load(directory, cores=threads))
     from bothends.engines.onnx.engine import OnnxEngine
 
     description = read_description(directory)

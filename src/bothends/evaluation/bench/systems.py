@@ -212,8 +212,6 @@ class Bothends:
         self._shortlist = shortlist
 
     def arrangements(self, cores: int) -> list[Threads]:
-        if isinstance(self._load(1), WholeSearch):  # one core for each share of the sentences
-            return [Threads(workers) for workers in sorted({1, cores})]
         return arrangements(cores)
 
     def translate(

@@ -19,6 +19,7 @@
 #include "instruction_set.h"
 #include "network.h"
 #include "search.h"
+#include "team.h"
 
 namespace py = pybind11;
 
@@ -97,9 +98,10 @@ class Engine {
  public:
   Engine(const std::string& encoder, const std::string& decoder, const py::dict& configuration,
          const std::pair<std::vector<std::string>, std::vector<std::string>>& arrays,
-         const std::string& instruction_set)
+         const std::string& instruction_set, int cores)
       : network(encoder, decoder, read_configuration(configuration), {arrays.first, arrays.second},
-                choose_kernels(instruction_set)) {}
+                choose_kernels(instruction_set)),
+        team(std::clamp(cores, 1, kMostCores)) {}
 
   std::unique_ptr<DecoderBuffers> borrow() {
     const std::lock_guard<std::mutex> guard(mutex_);
@@ -109,13 +111,16 @@ class Engine {
     return buffers;
   }
   void give_back(std::unique_ptr<DecoderBuffers> buffers) {
+    buffers->work.team = nullptr;
     const std::lock_guard<std::mutex> guard(mutex_);
     if (idle_.size() < kMostIdle) idle_.push_back(std::move(buffers));
   }
 
   const Network network;
+  Team team;
 
  private:
+  static constexpr int kMostCores = 8;  // of one search: its products are small
   static constexpr size_t kMostIdle = 64;
   std::mutex mutex_;
   std::vector<std::unique_ptr<DecoderBuffers>> idle_;
@@ -307,7 +312,9 @@ py::tuple run_search(std::shared_ptr<Engine> engine, const Integers& source, int
   SearchResult result;
   {
     py::gil_scoped_release release;
+    const Team::Turn turn(engine->team);
     Borrowed buffers(engine);
+    (*buffers).work.team = turn.team();
     result = search(engine->network, order, request, batch, *buffers);
   }
   py::list pools;
@@ -394,10 +401,11 @@ PYBIND11_MODULE(_native, module) {
   py::class_<Engine, std::shared_ptr<Engine>>(module, "Engine")
       .def(py::init<const std::string&, const std::string&, const py::dict&,
                     const std::pair<std::vector<std::string>, std::vector<std::string>>&,
-                    const std::string&>(),
+                    const std::string&, int>(),
            py::arg("encoder"), py::arg("decoder"), py::arg("configuration"), py::arg("arrays"),
-           py::arg("instruction_set"))
+           py::arg("instruction_set"), py::arg("cores") = 1)
       .def_property_readonly("kernels", [](const Engine& self) { return self.network.kernels.name; })
+      .def_property_readonly("helped", [](const Engine& self) { return self.team.helped(); })
       .def("encoding",  // of a position, for tests
            [](const Engine& self, int64_t position) {
              std::vector<float> scratch(self.network.configuration.width);

@@ -169,7 +169,7 @@ void Decoder::each_chunk(const PackedMatrix& output, int first, int last, Take t
   input.scales += first;
   for (int panel = 0; panel < output.panels(); panel += panels) {
     const int end = std::min(panel + panels, output.panels());
-    network_.kernels.product(input, output, panel, end, work.logits.data(), stride, false);
+    work.product(network_.kernels, input, output, panel, end, work.logits.data(), stride, false);
     const int word = panel * output.panel;
     const int count = std::min(end * output.panel, output.outputs) - word;
     for (int m = 0; m < rows; ++m) take(first + m, work.logits.data() + m * stride, count, word);

@@ -1,12 +1,35 @@
 #include "layers.h"
 
+#include <algorithm>
+
 namespace bothends {
 
 namespace {
 
 constexpr int kTileRows = 16;  // kernels may read so many rows past the last, and not use them
+// Weights that a core multiplies before it looks for more: enough that asking costs little.
+constexpr size_t kPieceBytes = 32 << 10;
 
 }  // namespace
+
+void Workspace::product(const Kernels& kernels, const QuantisedRows& rows,
+                        const PackedMatrix& matrix, int first, int last, float* out,
+                        size_t out_stride, bool add) const {
+  const size_t panels = last - first;
+  size_t pieces = 1;
+  if (team != nullptr && team->awake()) {
+    // Two for each core: one that comes late leaves its second to the others.
+    pieces = std::min({panels, panels * matrix.panel_bytes() / kPieceBytes,
+                       static_cast<size_t>(2 * team->members())});
+  }
+  if (pieces <= 1) return kernels.product(rows, matrix, first, last, out, out_stride, add);
+  team->share(static_cast<int>(pieces), [&](int piece) {
+    const int begin = static_cast<int>(panels * piece / pieces);
+    const int end = static_cast<int>(panels * (piece + 1) / pieces);
+    kernels.product(rows, matrix, first + begin, first + end, out + begin * matrix.panel,
+                    out_stride, add);
+  });
+}
 
 void Workspace::reserve(const Network& network, size_t rows, size_t entries) {
   const Configuration& c = network.configuration;
@@ -46,7 +69,7 @@ void Layers::enter(const Norm& norm) {
 void Layers::end(const Norm& final_norm) { enter(final_norm); }
 
 void Layers::project(const PackedMatrix& matrix, float* out, size_t stride) const {
-  kernels_.product(input(), matrix, 0, matrix.panels(), out, stride, false);
+  work_.product(kernels_, input(), matrix, 0, matrix.panels(), out, stride, false);
 }
 
 void Layers::take_attended() {
@@ -57,7 +80,8 @@ void Layers::take_attended() {
 }
 
 void Layers::add_output(const QuantisedRows& rows, const PackedMatrix& output, const Norm& norm) {
-  kernels_.product(rows, output, 0, output.panels(), work_.x.data(), network_.width_stride(), true);
+  work_.product(kernels_, rows, output, 0, output.panels(), work_.x.data(),
+                network_.width_stride(), true);
   if (network_.configuration.pre_norm) return;
   for (int m = 0; m < rows_; ++m) {
     kernels_.normalise(x(m), norm, network_.configuration.width, x(m),

@@ -3,6 +3,7 @@
 
 #include "memory.h"
 #include "network.h"
+#include "team.h"
 
 namespace bothends {
 
@@ -18,7 +19,11 @@ struct Workspace {
   Buffer<float> scores;    // of one head, over all entries
   Buffer<float> row;       // one row of scratch
   Buffer<float> logits;    // (rows, kWordChunk)
+  Team* team = nullptr;    // of a search that has helpers
 
+  // `Kernels::product`, on several cores if that is quicker.
+  void product(const Kernels& kernels, const QuantisedRows& rows, const PackedMatrix& matrix,
+               int first, int last, float* out, size_t out_stride, bool add) const;
   void reserve(const Network& network, size_t rows, size_t entries);
 };
 

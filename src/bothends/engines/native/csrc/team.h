@@ -1,0 +1,90 @@
+// Several cores on one product: for a search that has the machine to itself.
+//
+// A search that begins while no other runs gets the team's helpers: threads that wait, awake, for pieces
+// of work. As soon as another search begins they sleep, because then each search has a core of its own,
+// which is the better way to share a machine. Pieces are taken one by one, and the caller does what
+// nobody takes; if it has to wait long for one that somebody took, other programs need the cores, and
+// it does without helpers from then on.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace bothends {
+
+class Team {
+ public:
+  // So many cores, that of the caller among them. Threads start with the first search.
+  explicit Team(int members);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  int members() const { return members_; }
+  // Pieces that helpers have done so far.
+  int64_t helped() const { return helped_.load(); }
+
+  // A search, from its beginning to its end.
+  class Turn {
+   public:
+    explicit Turn(Team& team) : team_(team), has_helpers_(team.enter()) {}
+    ~Turn() { team_.leave(has_helpers_); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    // The team, or nullptr if this search has to work alone.
+    Team* team() const { return has_helpers_ ? &team_ : nullptr; }
+
+   private:
+    Team& team_;
+    const bool has_helpers_;
+  };
+
+  // Whether helpers are awake; only the search that has them may ask, and share its work.
+  bool awake() const { return awake_.load(std::memory_order_relaxed); }
+
+  // work(piece) for every piece, in any order and on any core; returns when all are done.
+  template <typename Work>
+  void share(int pieces, const Work& work) {
+    run(pieces, [](const void* context, int piece) { (*static_cast<const Work*>(context))(piece); },
+        &work);
+  }
+
+ private:
+  using Call = void (*)(const void* context, int piece);
+
+  bool enter();
+  void leave(bool had_helpers);
+  void update();  // `awake_`, by who is there; with the lock
+  void run(int pieces, Call call, const void* context);
+  void wait_for(int pieces);
+  bool work_on_a_piece();
+  void help();
+
+  const int members_;
+  const int process_;  // a forked one has this object, and none of its threads
+
+  // The present work: generation, pieces, next piece. A piece belongs to whoever counts it up, and
+  // until it is done `call_` and `context_` stay as they are.
+  std::atomic<uint64_t> ticket_{0};
+  Call call_ = nullptr;
+  const void* context_ = nullptr;
+  std::atomic<int> done_{0};
+  std::atomic<int64_t> helped_{0};
+
+  std::atomic<bool> awake_{false};
+  std::mutex mutex_;
+  std::unique_ptr<std::condition_variable> changed_;
+  int searches_ = 0;
+  bool taken_ = false;
+  bool late_ = false;  // a helper was, in the present search
+  bool stop_ = false;
+  std::vector<std::thread> helpers_;
+};
+
+}  // namespace bothends
