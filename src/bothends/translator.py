@@ -35,9 +35,7 @@ from bothends.text.arguments import (
     check_text,
 )
 from bothends.text.vocabulary import Vocabularies
-from bothends.translating.drafting import Drafted, Drafting, check_draft
 from bothends.translating.loading import load_model
-from bothends.translating.rescoring import RescoredModel
 from bothends.translating.streaming import Workers, split_into_windows
 from bothends.translating.text_model import NumberedPair, Scoring, TextModel, Translating
 from bothends.translating.translation import (
@@ -353,6 +351,8 @@ class Translator:
         normalised; its `logprob` stays this model's. It has workers of its own. `fill` and drafts
         do not use `other`.
         """
+        from bothends.translating.rescoring import RescoredModel
+
         rescored = copy(self)
         rescored._model = RescoredModel.of(self._model, other._model)
         rescored._workers = Workers(self.threads)
@@ -375,6 +375,8 @@ class Translator:
     def _submit_from_draft(
         self, text: str, draft: str | Sequence[int], job: Translating
     ) -> Future[Translation]:
+        from bothends.translating.drafting import Drafted, Drafting, check_draft
+
         check_draft(draft, job.options, self.vocabularies.target.size)
         return self._workers.submit(Drafting(job), Drafted(text, draft))
 

@@ -29,8 +29,8 @@ from bothends.model.sinusoid import Layout, Stored, rounded, sinusoid
 from bothends.model.spec import Network
 from bothends.order import GenerationOrder
 from bothends.storage.records import first_problem
-from bothends.text.foreign import ForeignVocabulary, VocabularyContent, vocabulary_name
-from bothends.text.vocabulary import Side, SpecialTokens, Vocabularies
+from bothends.text.foreign import ForeignVocabulary, VocabularyContent
+from bothends.text.vocabulary import Side, SpecialTokens, Vocabularies, vocabulary_name
 
 MODEL = "model.bin"
 #: Specifications that are an encoder-decoder Transformer, and the heads of those that do not say.

@@ -37,8 +37,12 @@ from bothends.model.shortlist import SHORTLIST
 from bothends.order import GenerationOrder
 from bothends.storage.digests import check_content, record_digests
 from bothends.storage.records import Strict, first_problem, parse_versioned, read_bounded
-from bothends.text.foreign import FOREIGN_FILES
-from bothends.text.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY
+from bothends.text.vocabulary import (
+    FOREIGN_FILES,
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    VOCABULARY,
+)
 
 FORMAT_VERSION = 1
 CONFIG = "config.json"

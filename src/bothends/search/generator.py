@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,11 +22,13 @@ from bothends.model.shortlist import Shortlist
 from bothends.order import GenerationOrder, IntArray
 from bothends.search.batch import search_batch
 from bothends.search.beam import Hypothesis
-from bothends.search.draft import DraftedHypothesis, search_from_draft
-from bothends.search.fill import Allowed, FilledFrame, Frame, fill_frames
 from bothends.search.options import SearchOptions
 from bothends.search.scoring import ForcedScore, force_scores, force_scores_of_each
 from bothends.text.vocabulary import SpecialTokens
+
+if TYPE_CHECKING:
+    from bothends.search.draft import DraftedHypothesis
+    from bothends.search.fill import Allowed, FilledFrame, Frame
 
 #: Slots of targets that are scored together: logits of all words are held for each of them.
 SLOTS_TOGETHER = 512
@@ -89,6 +91,8 @@ class Generator:
         n_best: int | None = None,
     ) -> list[FilledFrame]:
         """The best ways to fill any of the frames of one source, as one batch."""
+        from bothends.search.fill import fill_frames
+
         batch, model = self.batch([source]), (self.engine, self.order, self.special)
         (found,) = fill_frames(*model, batch, frames, options, allowed, n_best)
         return found
@@ -97,6 +101,8 @@ class Generator:
         self, source: Sentence, draft: Sequence[int], options: SearchOptions
     ) -> DraftedHypothesis:
         """The greedy hypothesis of one source, which a draft can only make quicker."""
+        from bothends.search.draft import search_from_draft
+
         model = (self.engine, self.order, self.special)
         limits = self._limits([source], options)
         return search_from_draft(*model, self.batch([source]), draft, options, limits)

@@ -30,7 +30,13 @@ from bothends.files import write_atomically
 from bothends.order import BoolArray
 from bothends.storage.digests import check_file
 from bothends.storage.records import Strict, first_problem, parse_versioned, read_bounded
-from bothends.text.vocabulary import SPACE, Side, SpecialTokens, clean_decoded
+from bothends.text.vocabulary import (
+    SPACE,
+    Side,
+    SpecialTokens,
+    clean_decoded,
+    vocabulary_name,
+)
 
 FORMAT_VERSION = 1
 Kind = Literal["pieces", "words", "tokenizer"]
@@ -196,20 +202,6 @@ class ForeignVocabulary:
         if self.content.kind == "pieces":
             return load_sentencepiece(self.file, beside)
         return load_tokenizer(self.file, beside)
-
-
-def vocabulary_name(side: Side | None) -> str:
-    """The file of one side's vocabulary, or of one for both."""
-    return f"vocabulary.{side}.json" if side else "vocabulary.json"
-
-
-_SIDES: tuple[Side | None, ...] = (None, "source", "target")
-#: Every file that a converted model's vocabularies may have.
-FOREIGN_FILES = tuple(
-    name
-    for side in _SIDES
-    for name in (vocabulary_name(side), vocabulary_name(side).replace(".json", ".model"))
-)
 
 
 def load_sentencepiece(model: bytes, path: Path) -> Any:

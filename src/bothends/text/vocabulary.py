@@ -55,6 +55,20 @@ _LONGEST_LINE = 2000
 _WORTH_THREADS = 1000
 
 
+def vocabulary_name(side: Side | None) -> str:
+    """The file of one side's vocabulary in a converted model, or of one for both."""
+    return f"vocabulary.{side}.json" if side else "vocabulary.json"
+
+
+_SIDES: tuple[Side | None, ...] = (None, "source", "target")
+#: Every file that a converted model's vocabularies may have.
+FOREIGN_FILES = tuple(
+    name
+    for side in _SIDES
+    for name in (vocabulary_name(side), vocabulary_name(side).replace(".json", ".model"))
+)
+
+
 class SpecialTokens(Strict):
     """Ids of the tokens that are not text. `start` may equal `pad`, as in Marian's models."""
 
@@ -267,7 +281,7 @@ class Vocabularies:
     @classmethod
     def _load_foreign(cls, directory: Path, special: SpecialTokens | None) -> Vocabularies | None:
         """Those of a converted model, if `directory` has them."""
-        from bothends.text.foreign import ForeignVocabulary, vocabulary_name
+        from bothends.text.foreign import ForeignVocabulary
 
         if (directory / vocabulary_name(None)).is_file():
             joint = ForeignVocabulary.load(directory / vocabulary_name(None))
