@@ -192,6 +192,7 @@ COMMANDS: dict[str, Command] = {
         "prepare --source text --target text --vocabulary-size 300 --threads 1 --output new/corpus",
         _text,
     ),
+    "denoise": Command("denoise --text text --output new-text", _text),
     "splice": Command("splice --source text --lines 20 --output new-text", _text),
     "order": Command("order 2x1 --svg new.svg", lambda _: None),
     "train": Command("train r.yaml", _recipe),

@@ -58,7 +58,8 @@ class Translator:
     """A loaded model. Thread-safe: any number of threads may call any of its methods at once.
 
     All calls share one pool of `threads` workers, each of which translates one batch on one core;
-    the model, once loaded, does not change. A single line takes one core, several lines take more.
+    the model, once loaded, does not change. While a single batch is translated, the native engine
+    uses the other cores for it, too.
 
     Translation options are keyword arguments, named as in
     [`TranslationOptions`][bothends.TranslationOptions], or an options object, or both:

@@ -19,6 +19,7 @@ from bothends.cli.bench import bench
 from bothends.cli.chain import chain
 from bothends.cli.convert import convert
 from bothends.cli.demo import demo
+from bothends.cli.denoise import denoise
 from bothends.cli.distill import distill
 from bothends.cli.evaluate import evaluate
 from bothends.cli.export import export
@@ -58,6 +59,7 @@ app.command(cls=SeveralValues)(bench)
 app.command()(chain)
 app.command()(convert)
 app.command()(demo)
+app.command(cls=SeveralValues)(denoise)
 app.command(cls=SeveralValues)(distill)
 app.command(cls=SeveralValues)(evaluate)
 app.command()(export)
