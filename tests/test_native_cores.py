@@ -61,7 +61,7 @@ def test_helpers_help() -> None:
 
 
 def test_searches_that_come_and_go_get_what_they_would_get_alone() -> None:
-    """The helpers go to sleep when a second search begins, and wake when one is left."""
+    """The helpers go to sleep when a second search begins."""
     texts = sources(40)
     expected = [search(engine(1), source, 2) for source in texts]
     with ThreadPoolExecutor(4) as pool:

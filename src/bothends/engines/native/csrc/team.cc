@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <system_error>
 
 namespace bothends {
@@ -15,6 +14,8 @@ constexpr uint64_t kPieceMask = (1u << kPieceBits) - 1;
 constexpr int kPatience = 2000;
 // A piece never takes so long, unless the system runs somebody else.
 constexpr std::chrono::milliseconds kLate(2);
+// After several searches at once, the next one that is alone does without helpers for so long.
+constexpr std::chrono::milliseconds kCrowded(100);
 
 void pause() {
 #if defined(__x86_64__)
@@ -45,18 +46,20 @@ Team::~Team() {
 
 bool Team::enter() {
   if (members_ == 1 || getpid() != process_) return false;
+  const auto now = std::chrono::steady_clock::now();
   const std::lock_guard<std::mutex> guard(mutex_);
-  ++searches_;
-  const bool first = searches_ == 1 && !taken_;
+  if (++searches_ > 1) crowded_ = now;
+  const bool first = searches_ == 1 && now - crowded_ > kCrowded;
   if (first) {
-    taken_ = true;
-    late_ = false;
+    taken_ = alone_ = true;
     try {
       while (static_cast<int>(helpers_.size()) < members_ - 1) {
         helpers_.emplace_back([this] { help(); });
       }
     } catch (const std::system_error&) {  // no more threads: the work is done all the same
     }
+  } else {
+    alone_ = false;
   }
   update();
   return first;
@@ -65,13 +68,13 @@ bool Team::enter() {
 void Team::leave(bool had_helpers) {
   if (members_ == 1 || getpid() != process_) return;
   const std::lock_guard<std::mutex> guard(mutex_);
-  --searches_;
+  if (searches_-- > 1) crowded_ = std::chrono::steady_clock::now();
   if (had_helpers) taken_ = false;
   update();
 }
 
 void Team::update() {
-  const bool awake = taken_ && searches_ == 1 && !late_;
+  const bool awake = taken_ && alone_;
   if (awake == awake_.load()) return;
   awake_ = awake;
   if (awake) changed_->notify_all();
@@ -99,7 +102,7 @@ void Team::wait_for(int pieces) {
   while (!all_done()) std::this_thread::yield();
   if (std::chrono::steady_clock::now() - start < kLate) return;
   const std::lock_guard<std::mutex> guard(mutex_);
-  late_ = true;
+  alone_ = false;
   update();
 }
 

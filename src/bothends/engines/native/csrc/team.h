@@ -1,13 +1,15 @@
 // Several cores on one product: for a search that has the machine to itself.
 //
 // A search that begins while no other runs gets the team's helpers: threads that wait, awake, for pieces
-// of work. As soon as another search begins they sleep, because then each search has a core of its own,
-// which is the better way to share a machine. Pieces are taken one by one, and the caller does what
-// nobody takes; if it has to wait long for one that somebody took, other programs need the cores, and
-// it does without helpers from then on.
+// of work. As soon as another search begins they sleep until both are over, because a core for each is
+// the better way to share a machine; and so they do for a while after, because whoever had two searches
+// at once is about to begin another, and needs the core for that. Pieces are taken one by one, and the
+// caller does what nobody takes; if it has to wait long for one that somebody took, other programs need
+// the cores, and it goes on alone.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -82,7 +84,8 @@ class Team {
   std::unique_ptr<std::condition_variable> changed_;
   int searches_ = 0;
   bool taken_ = false;
-  bool late_ = false;  // a helper was, in the present search
+  bool alone_ = true;  // the search that has the helpers, so far: it may use them
+  std::chrono::steady_clock::time_point crowded_;  // the last time there were several searches
   bool stop_ = false;
   std::vector<std::thread> helpers_;
 };
