@@ -55,7 +55,7 @@ sanitize: $(VENV)/dev.stamp  ## the native engine's tests under AddressSanitizer
 	PYTHONPATH=$(SANITIZED)/src ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 		LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
 		$(BIN)/python -m pytest tests/test_native_kernels.py tests/test_native_search.py \
-		tests/test_native_engine.py tests/test_engines.py -k native -m "not slow"
+		tests/test_native_engine.py tests/test_native_cores.py tests/test_engines.py -k native -m "not slow"
 
 format: $(VENV)/dev.stamp  ## rewrite the sources as `check` wants them
 	$(BIN)/ruff format .

@@ -17,6 +17,7 @@ FLAGS = [
     "-std=c++17",
     "-O3",
     "-fvisibility=hidden",
+    "-pthread",
     # A product and a sum are rounded one after the other everywhere, in vectors and in their tails.
     "-ffp-contract=off",
     "-fno-math-errno",
@@ -44,7 +45,7 @@ def extensions() -> list[Extension]:
             depends=sorted(str(path) for path in (*SOURCES.glob("*.h"), *SOURCES.glob("*.inl"))),
             include_dirs=[pybind11.get_include()],
             extra_compile_args=FLAGS + sanitize,
-            extra_link_args=sanitize,
+            extra_link_args=["-pthread", *sanitize],
             language="c++",
             optional=True,  # a compiler that is missing or fails is a warning
         )
