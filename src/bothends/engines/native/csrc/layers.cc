@@ -15,15 +15,16 @@ constexpr size_t kPieceBytes = 32 << 10;
 void Workspace::product(const Kernels& kernels, const QuantisedRows& rows,
                         const PackedMatrix& matrix, int first, int last, float* out,
                         size_t out_stride, bool add) const {
-  const size_t panels = last - first;
+  const size_t panels = last - first, bytes = panels * matrix.panel_bytes();
   size_t pieces = 1;
   if (team != nullptr && team->awake()) {
-    // Two for each core: one that comes late leaves its second to the others.
-    pieces = std::min({panels, panels * matrix.panel_bytes() / kPieceBytes,
-                       static_cast<size_t>(2 * team->members())});
+    // Two for each core: one that comes late leaves its second to the others. More for many rows, so
+    // that a piece takes no longer.
+    const size_t most = 2 * static_cast<size_t>(team->members()) * (1 + rows.rows / 8);
+    pieces = std::min({panels, bytes / kPieceBytes, most});
   }
   if (pieces <= 1) return kernels.product(rows, matrix, first, last, out, out_stride, add);
-  team->share(static_cast<int>(pieces), [&](int piece) {
+  team->share({bytes, rows.rows}, static_cast<int>(pieces), [&](int piece) {
     const int begin = static_cast<int>(panels * piece / pieces);
     const int end = static_cast<int>(panels * (piece + 1) / pieces);
     kernels.product(rows, matrix, first + begin, first + end, out + begin * matrix.panel,

@@ -4,10 +4,11 @@
 // of work. As soon as another search begins they sleep until both are over, because a core for each is
 // the better way to share a machine; and so they do for a while after, because whoever had two searches
 // at once is about to begin another, and needs the core for that. Pieces are taken one by one, and the
-// caller does what nobody takes; if it has to wait long for one that somebody took, other programs need
-// the cores, and it goes on alone.
+// caller does what nobody takes. It also looks whether that is quicker at all: if other programs need the
+// cores, or if they are two halves of one, it goes on alone, and so do the next ones for a while.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -50,21 +51,31 @@ class Team {
   // Whether helpers are awake; only the search that has them may ask, and share its work.
   bool awake() const { return awake_.load(std::memory_order_relaxed); }
 
-  // work(piece) for every piece, in any order and on any core; returns when all are done.
+  // A product: so many bytes of weights, and rows to multiply them by.
+  struct Task {
+    size_t bytes;
+    int rows;
+  };
+  // work(piece) for every piece of it, in any order and on any core; returns when all are done.
   template <typename Work>
-  void share(int pieces, const Work& work) {
-    run(pieces, [](const void* context, int piece) { (*static_cast<const Work*>(context))(piece); },
-        &work);
+  void share(const Task& task, int pieces, const Work& work) {
+    run(pieces, task,
+        [](const void* context, int piece) { (*static_cast<const Work*>(context))(piece); }, &work);
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   using Call = void (*)(const void* context, int piece);
 
   bool enter();
   void leave(bool had_helpers);
-  void update();  // `awake_`, by who is there; with the lock
-  void run(int pieces, Call call, const void* context);
-  void wait_for(int pieces);
+  // With the lock:
+  void update();  // `awake_`, by who is there
+  void later(Clock::time_point time) { not_before_ = std::max(not_before_, time); }
+  void run(int pieces, const Task& task, Call call, const void* context);
+  void hand_out(int pieces, Call call, const void* context);
+  bool wait_for(int pieces);
+  void give_up();
   bool work_on_a_piece();
   void help();
 
@@ -79,13 +90,26 @@ class Team {
   std::atomic<int> done_{0};
   std::atomic<int64_t> helped_{0};
 
+  // How quick the last products were, those with helpers and those without.
+  struct Speed {
+    double bytes = 0, ticks = 0;
+    double rate() const { return ticks > 0 ? bytes / ticks : 0; }
+  };
+  struct Trial {
+    int products = 0;
+    Speed alone, together;
+  };
+  Trial trial_;
+  std::chrono::milliseconds pause_;  // after the next trial that fails
+
   std::atomic<bool> awake_{false};
   std::mutex mutex_;
   std::unique_ptr<std::condition_variable> changed_;
   int searches_ = 0;
   bool taken_ = false;
+  std::atomic<int> core_{-1};  // of the search that has taken them
   bool alone_ = true;  // the search that has the helpers, so far: it may use them
-  std::chrono::steady_clock::time_point crowded_;  // the last time there were several searches
+  Clock::time_point not_before_;  // the next search that may get them
   bool stop_ = false;
   std::vector<std::thread> helpers_;
 };
