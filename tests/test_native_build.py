@@ -69,7 +69,7 @@ def test_an_installation_translates(
         sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(prefix)
     ).stdout.splitlines()
     assert where.startswith(str(prefix))
-    assert translated.startswith(f"{engine} Ein Hund")
+    assert translated.startswith(f"{engine} Um cão")
     version = run(
         sys.executable, "-m", "bothends", "--version", cwd=tmp_path, PYTHONPATH=str(prefix)
     )
