@@ -95,7 +95,6 @@ bool Team::enter() {
   if (++searches_ > 1) later(now + kCrowded);
   const bool first = searches_ == 1 && now > not_before_;
   if (first) {
-    taken_ = alone_ = true;
     core_ = this_core();
     try {
       while (static_cast<int>(helpers_.size()) < members_ - 1) {
@@ -103,10 +102,8 @@ bool Team::enter() {
       }
     } catch (const std::system_error&) {  // no more threads: the work is done all the same
     }
-  } else {
-    alone_ = false;
   }
-  update();
+  wake(first);
   return first;
 }
 
@@ -114,13 +111,10 @@ void Team::leave(bool had_helpers) {
   if (members_ == 1 || getpid() != process_) return;
   const std::lock_guard<std::mutex> guard(mutex_);
   if (searches_-- > 1) later(Clock::now() + kCrowded);
-  if (had_helpers) taken_ = false;
-  update();
+  if (had_helpers) wake(false);
 }
 
-void Team::update() {
-  const bool awake = taken_ && alone_;
-  if (awake == awake_.load()) return;
+void Team::wake(bool awake) {
   awake_ = awake;
   if (awake) changed_->notify_all();
 }
@@ -174,10 +168,9 @@ bool Team::wait_for(int pieces) {
 
 void Team::give_up() {
   const std::lock_guard<std::mutex> guard(mutex_);
-  alone_ = false;
   later(Clock::now() + pause_);
   pause_ = std::min(2 * pause_, kLongest);
-  update();
+  wake(false);
 }
 
 // Take a piece and do it; false if there is none.

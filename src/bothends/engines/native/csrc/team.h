@@ -70,7 +70,7 @@ class Team {
   bool enter();
   void leave(bool had_helpers);
   // With the lock:
-  void update();  // `awake_`, by who is there
+  void wake(bool awake);  // or send to sleep
   void later(Clock::time_point time) { not_before_ = std::max(not_before_, time); }
   void run(int pieces, const Task& task, Call call, const void* context);
   void hand_out(int pieces, Call call, const void* context);
@@ -106,9 +106,7 @@ class Team {
   std::mutex mutex_;
   std::unique_ptr<std::condition_variable> changed_;
   int searches_ = 0;
-  bool taken_ = false;
-  std::atomic<int> core_{-1};  // of the search that has taken them
-  bool alone_ = true;  // the search that has the helpers, so far: it may use them
+  std::atomic<int> core_{-1};  // of the search that has the helpers
   Clock::time_point not_before_;  // the next search that may get them
   bool stop_ = false;
   std::vector<std::thread> helpers_;
