@@ -25,7 +25,8 @@ from bothends.model.config import ModelConfig, preset
 from bothends.model.directory import Description, write_description
 from bothends.model.weights import TensorFile, Weights, read_weights, write_weights
 from bothends.order import GenerationOrder
-from bothends.text.vocabulary import VOCABULARY, VocabularyOptions, train_vocabulary
+from bothends.text.vocabulary import VOCABULARY
+from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 from bothends.translator import Translator
 from foreign_models import odd_lines
 from tiny_model import tiny_model

@@ -28,7 +28,7 @@ from bothends.model.sinusoid import position_encodings
 from bothends.model.spec import Network
 from bothends.model.weights import Weights, read_weights
 from bothends.order import GenerationOrder
-from bothends.text.vocabulary import VocabularyOptions, train_vocabulary
+from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 from bothends.translator import Translator
 from foreign_models import odd_lines
 

@@ -18,7 +18,8 @@ from bothends.errors import BothendsError, UsageError
 from bothends.text.encoding import CorpusEncoder
 from bothends.text.lines import MAX_LINE
 from bothends.text.pairs import Filters, SeenPairs, read_batches, read_lines, read_pairs
-from bothends.text.vocabulary import Normalisation, Vocabulary, VocabularyOptions, train_vocabulary
+from bothends.text.vocabulary import Vocabulary
+from bothends.text.vocabulary_training import Normalisation, VocabularyOptions, train_vocabulary
 from corpus_data import make_sentences, write_lines
 
 

@@ -21,12 +21,8 @@ from bothends.model.torch.averaging import average_models
 from bothends.model.torch.checkpoint import load_model
 from bothends.storage import digests
 from bothends.storage.digests import DIGESTS, FileRecord, check_file, read_digests, record_digests
-from bothends.text.vocabulary import (
-    VOCABULARY,
-    Vocabulary,
-    VocabularyOptions,
-    train_vocabulary,
-)
+from bothends.text.vocabulary import VOCABULARY, Vocabulary
+from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 from bothends.training.loop import train
 from bothends.training.run import OPTIMISER, RunDirectory
 from command_line import error_line

@@ -15,7 +15,8 @@ from bothends import Translator
 from bothends.cli import run
 from bothends.errors import UsageError
 from bothends.text.ends import GivenEnds
-from bothends.text.vocabulary import Vocabulary, VocabularyOptions, train_vocabulary
+from bothends.text.vocabulary import Vocabulary
+from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 from command_line import error_line
 from tiny_model import sentences, tiny_model
 

@@ -25,7 +25,7 @@ from bothends.data.shards import (
     token_type,
 )
 from bothends.errors import BothendsError
-from bothends.text.vocabulary import VocabularyOptions
+from bothends.text.vocabulary_training import VocabularyOptions
 from corpus_data import make_sentences, write_lines
 
 Pair = tuple[list[int], list[int]]

@@ -23,7 +23,8 @@ from bothends.shortlisting.learn import (
     measure_coverage,
 )
 from bothends.storage.digests import DIGESTS, FileRecord, read_digests
-from bothends.text.vocabulary import SPACE, Vocabularies, VocabularyOptions, train_vocabulary
+from bothends.text.vocabulary import SPACE, Vocabularies
+from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 from bothends.translator import Translator
 from tiny_model import sentences, tiny_model
 

@@ -26,7 +26,8 @@ from bothends.model.directory import CONFIG, DECODER, ENCODER, WEIGHTS, read_des
 from bothends.order import IntArray
 from bothends.search.scoring import force_scores
 from bothends.storage.digests import DIGESTS
-from bothends.text.vocabulary import VOCABULARY, VocabularyOptions, train_vocabulary
+from bothends.text.vocabulary import VOCABULARY
+from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 from bothends.translating.text_model import TextModel
 from bothends.translating.translation import EMPTY
 from tiny_model import sentences, tiny_model

@@ -25,10 +25,9 @@ from bothends.text.vocabulary import (
     SpecialTokens,
     Vocabularies,
     Vocabulary,
-    VocabularyOptions,
     clean_decoded,
-    train_vocabulary,
 )
+from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 from corpus_data import make_sentences
 
 SENTENCES = make_sentences(500)

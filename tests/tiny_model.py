@@ -24,7 +24,8 @@ from bothends.model.directory import Description
 from bothends.model.torch.checkpoint import save_model
 from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
-from bothends.text.vocabulary import VOCABULARY, VocabularyOptions, train_vocabulary
+from bothends.text.vocabulary import VOCABULARY
+from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 from toy_task import Pair, loss_of
 
 SYLLABLES = ("ba", "bo", "da", "du", "ga", "gi", "ka", "ki", "la", "lo", "ma", "mu")

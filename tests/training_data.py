@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from bothends.data.preparation import Preparation, TextFiles, prepare
-from bothends.text.vocabulary import VocabularyOptions
+from bothends.text.vocabulary_training import VocabularyOptions
 from bothends.training.recipe import Recipe
 from bothends.training.recipe_file import load_recipe
 from corpus_data import make_sentences, write_lines

@@ -100,7 +100,7 @@ def prepare(
     from bothends.errors import UsageError
     from bothends.model.bundled import find_if_named
     from bothends.text.pairs import Filters
-    from bothends.text.vocabulary import VocabularyOptions
+    from bothends.text.vocabulary_training import VocabularyOptions
 
     given = [name for name in _OF_A_NEW_VOCABULARY if _is_given(context, name)]
     if vocabulary is not None and given:

@@ -42,9 +42,8 @@ from bothends.text.vocabulary import (
     VOCABULARY,
     Vocabularies,
     Vocabulary,
-    VocabularyOptions,
-    train_vocabulary,
 )
+from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 
 
 @dataclass(frozen=True)
