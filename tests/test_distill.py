@@ -29,6 +29,7 @@ from bothends.distillation.shard_run import Share
 from bothends.distillation.teachers import ModelTeacher
 from bothends.errors import BothendsError
 from bothends.jobs.locks import lock_directory
+from bothends.jobs.pool import InThisProcess
 from bothends.search.generator import Generator
 from bothends.text.vocabulary import Vocabularies
 from bothends.translator import Translator
@@ -50,7 +51,11 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalDistillatio
     monkeypatch.setattr("bothends.distillation.corpus_directory.source_commit", lambda: "abc")
     source = write_lines(tmp_path / "text.source", LINES)
     return LocalDistillation(
-        ModelTeacher(tiny_model("1x1"), beam=2), (source,), tmp_path / "distilled", shard_lines=5
+        ModelTeacher(tiny_model("1x1"), beam=2),
+        (source,),
+        tmp_path / "distilled",
+        shard_lines=5,
+        pool=InThisProcess(),
     )
 
 
@@ -514,6 +519,7 @@ def poisoned(options: LocalDistillation) -> LocalDistillation:
         teacher=CrashingTeacher(),
         sources=(first, second),
         processes=2,
+        pool=None,
         shard_lines=4,
         on_crash="error",
     )
@@ -537,6 +543,17 @@ def test_a_line_that_crashes_workers_may_have_no_translation(poisoned: LocalDist
     expected = [f"A {number}" for number in range(12)] + [f"B {number}" for number in range(8)]
     expected[16] = expected[18] = ""
     assert target == [*expected, ""]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_line_that_crashed_workers_is_left_out_at_the_next_attempt(
+    poisoned: LocalDistillation, processes: int
+) -> None:
+    """One shard is left then: its worker is not the process that has to survive."""
+    with pytest.raises(BothendsError, match="this line crashes"):
+        distill(replace(poisoned, processes=processes))
+    manifest = complete(replace(poisoned, processes=processes, on_crash="empty"))
+    assert len(manifest.crashed) == 2
 
 
 def test_a_second_driver_is_refused(options: LocalDistillation) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs.digests import file_digest, settings_digest
-from bothends.jobs.pool import InThisProcess, ProcessPool, pool_of
+from bothends.jobs.pool import InThisProcess, Pool, ProcessPool
 from bothends.jobs.stages import Stage, StageGraph, StaleOutputError
 from killed_writes import Killed, killed_at_write
 
@@ -123,16 +123,38 @@ class Square:
         yield square
 
 
-@pytest.mark.parametrize("processes", [1, 3])
-def test_every_task_is_done_once(processes: int) -> None:
-    assert sorted(pool_of(processes).run(Square(), range(10))) == [n * n for n in range(10)]
-    assert list(pool_of(processes).run(Square(), [])) == []
+@pytest.mark.parametrize("pool", [InThisProcess(), ProcessPool(1), ProcessPool(3)], ids=str)
+def test_every_task_is_done_once(pool: Pool) -> None:
+    assert sorted(pool.run(Square(), range(10))) == [n * n for n in range(10)]
+    assert list(pool.run(Square(), [])) == []
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_an_error_of_a_worker_is_raised_here(processes: int) -> None:
+@pytest.mark.parametrize("pool", [InThisProcess(), ProcessPool(2)], ids=str)
+def test_an_error_of_a_worker_is_raised_here(pool: Pool) -> None:
     with pytest.raises(BothendsError, match="13 is unlucky"):
-        list(pool_of(processes).run(Square(), [1, 2, 13, 4]))
+        list(pool.run(Square(), [1, 2, 13, 4]))
+
+
+class Together:
+    """Work whose workers load until all of them are there."""
+
+    def __init__(self, place: Path, workers: int) -> None:
+        self.place, self.workers = place, workers
+
+    @contextmanager
+    def start(self) -> Iterator[Callable[[bytes], int]]:
+        (self.place / str(os.getpid())).touch()
+        patience = time.monotonic() + 60
+        while len(list(self.place.iterdir())) < self.workers:
+            if time.monotonic() > patience:
+                raise BothendsError("the others did not come")
+            time.sleep(0.01)
+        yield len
+
+
+def test_workers_load_at_the_same_time_whatever_their_tasks_size(tmp_path: Path) -> None:
+    tasks = [bytes(4 << 20)] * 4  # more than a pipe holds
+    assert list(ProcessPool(2).run(Together(tmp_path, 2), tasks)) == [4 << 20] * 4
 
 
 def test_a_killed_worker_is_an_error_and_the_others_are_ended() -> None:
@@ -160,4 +182,4 @@ def test_tasks_are_asked_for_when_somebody_is_free() -> None:
 
 def test_a_pool_has_a_worker() -> None:
     with pytest.raises(UsageError, match="processes must be at least 1, but are 0"):
-        pool_of(0)
+        ProcessPool(0)

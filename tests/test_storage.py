@@ -276,7 +276,13 @@ def test_a_missing_input_is_one_line(store: Remote) -> None:
 
 def test_distill_reads_and_writes_a_store(store: Remote, tmp_path: Path) -> None:
     here, there = (
-        Distillation(CrashingTeacher(), fill(place / "in"), place / "corpus", shard_lines=4)
+        Distillation(
+            CrashingTeacher(),
+            fill(place / "in"),
+            place / "corpus",
+            shard_lines=4,
+            pool=InThisProcess(),
+        )
         for place in (tmp_path / "disk", store)
     )
     manifests = [distill(here), distill(there)]

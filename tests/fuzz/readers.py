@@ -104,7 +104,9 @@ _RECIPES = Path(__file__).parent
 def _distilled(directory: Path) -> Distillation:
     text = directory.with_name("text")
     text.write_text("".join(f"{line}\n" for line in sentences(5)))
-    return Distillation(ModelTeacher(tiny_model()), (text,), directory, shard_lines=5)
+    return Distillation(
+        ModelTeacher(tiny_model()), (text,), directory, shard_lines=5, pool=InThisProcess()
+    )
 
 
 def _make_distilled(directory: Path) -> None:

@@ -14,7 +14,7 @@ from bothends.distillation.teachers import Teacher
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs import SHARD_LINES
 from bothends.jobs.locks import lock_directory
-from bothends.jobs.pool import ATTEMPTS, Pool, pool_of
+from bothends.jobs.pool import ATTEMPTS, Pool, ProcessPool
 from bothends.storage.places import Place
 
 #: Of progress, and of the picture.
@@ -116,12 +116,17 @@ def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> Shar
     there = job.shards - len(corpus.shards.missing(job))
     if there:
         _say(f"{options.output}: going on, {there:,} of {job.shards:,} shards are there")
-    pool = options.pool or pool_of(min(options.processes, len(missing)), ATTEMPTS)
+    pool = options.pool or _pool(options, len(missing))
     _say(
         f"{options.teacher.name} translates {sum(map(job.shard_size, missing)):,} of "
         f"{job.lines:,} lines, " + (f"beam {job.beam}, " if job.beam else "") + str(pool)
     )
     return run.run(pool, _TITLE)
+
+
+def _pool(options: Distillation, shards: int) -> Pool:
+    """As many processes as there is work for; this one must survive a line that crashes them."""
+    return ProcessPool(min(options.processes, shards), ATTEMPTS)
 
 
 def _say(text: str) -> None:

@@ -149,12 +149,7 @@ def parse_pool(text: str) -> Pool:
     raise UsageError(f"--workers {text}: expected a number of processes, ray or ray:ADDRESS")
 
 
-def pool_of(processes: int, attempts: int = 1) -> Pool:
-    """A pool with this number of processes; a single one does without another process."""
-    return InThisProcess() if processes == 1 else ProcessPool(processes, attempts)
-
-
-#: Stand for "no more tasks" and "the task was handed out again": None may be a task or a result.
+#: Stand for "no more tasks" and "no result yet": None may be a task or a result.
 _NONE: Any = object()
 _AGAIN: Any = object()
 #: Seconds that a worker has in order to leave.
@@ -176,6 +171,7 @@ class _Worker:
         self._attempts = attempts
         self.task: Any = None
         self._attempt = 0
+        self._loaded = False
         self.start()
 
     def start(self) -> None:
@@ -185,19 +181,26 @@ class _Worker:
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(self._work, theirs), daemon=True)
         self._process.start()
+        self._loaded = False
         theirs.close()  # the worker has the only other end: its death is the end of the pipe
 
     def send(self, task: object) -> None:
         self.task, self._attempt = task, 1
-        self._hand_over()
+        if self._loaded:
+            self._hand_over()
 
     def _hand_over(self) -> None:
+        # Only to one that has loaded: a task may be larger than the pipe, and others are waiting.
         # A worker that has gone may have said why: `receive` looks for that.
         with suppress(ConnectionError):
             self.connection.send(self.task)
 
     def receive(self) -> Any:
-        """The result of the task; `_AGAIN` if the worker is lost and another one has it now."""
+        """The result of the task; `_AGAIN` if there is none yet.
+
+        Either the worker has loaded and gets its task only now, or it is lost and a new one has
+        taken its place.
+        """
         try:
             answer = self.connection.recv()
         except (EOFError, ConnectionError):
@@ -215,10 +218,13 @@ class _Worker:
                 flush=True,
             )
             self.start()
-            self._hand_over()
             return _AGAIN
         if isinstance(answer, BothendsError):
             raise answer
+        if not self._loaded:
+            self._loaded = True
+            self._hand_over()
+            return _AGAIN
         return answer
 
     def finish(self) -> None:
@@ -241,6 +247,7 @@ def _serve(work: Work[Any, Any], connection: Connection) -> None:
     end_with_parent()
     try:
         with work.start() as do:
+            connection.send(None)  # it has loaded
             while True:
                 try:
                     task = connection.recv()
