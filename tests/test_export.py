@@ -182,13 +182,18 @@ def test_bleu_is_counted_in_the_words_of_the_language(
     record_model(model, [CONFIG])
     text = tmp_path / "text"
     text.write_text("ba bo\nda du\n")
-    assert run(["export", str(model), "--sample", str(text), "--reference", str(text)]) == 0
+    output = tmp_path / "exported"
+    sample = ["--sample", str(text), "--reference", str(text)]
+    assert run(["export", str(model), *sample, "--output", str(output)]) == 0
     printed = capsys.readouterr().out
     assert f"tok:{tokenizer}" in printed
-    assert f"{model / CONFIG}: lengths of the 2 sample pairs added" in printed
-    lengths = read_description(model).lengths
+    assert f"{output / CONFIG}: lengths of the 2 sample pairs added" in printed
+    lengths = read_description(output).lengths
     assert lengths is not None
     assert (lengths.mean, lengths.spread) == (0, 0)  # copies
+    # Two short lines do not tell what is too long for it.
+    assert lengths.longest_source is None
+    assert read_description(model).lengths is None  # its files are as they were
 
 
 def without(name: str) -> Any:

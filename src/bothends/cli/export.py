@@ -59,9 +59,9 @@ def export(
         refuse_to_write(directory, "name a directory with --output DIR")
     directory = find_trainable(directory)
     output = directory if output is None else output
-    if read is not None and add_lengths(directory, read):
-        typer.echo(f"{directory / CONFIG}: lengths of the {len(read.lines)} sample pairs added")
     export_model(directory, precision, output)
+    if read is not None and add_lengths(output, read):
+        typer.echo(f"{output / CONFIG}: lengths of the {len(read.lines)} sample pairs added")
     for file in (ENCODER, DECODER):
         typer.echo(f"{output / file}: {precision}, {(output / file).stat().st_size / 1e6:.1f} MB")
     if precision == "int8" and check:

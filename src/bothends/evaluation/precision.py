@@ -120,7 +120,8 @@ class Sample:
 def add_lengths(directory: Path, sample: Sample) -> bool:
     """Add the lengths of a sample's pairs to a model without lengths; whether it was done.
 
-    Models get them from the text that they learn from, and older ones have none.
+    Models get them from the text that they learn from; converted and older ones have none. How long
+    a source may be, a sample does not tell.
     """
     description = read_description(directory)
     if description.lengths is not None or sample.references is None:
@@ -136,6 +137,7 @@ def add_lengths(directory: Path, sample: Sample) -> bool:
     lengths = LengthStatistics.of(source, target)
     if lengths is None or not os.access(directory / CONFIG, os.W_OK):
         return False
+    lengths = lengths.model_copy(update={"longest_source": None})
     write_description(directory, description.model_copy(update={"lengths": lengths}))
     record_model(directory, [CONFIG])
     return True

@@ -8,6 +8,7 @@ that is shorter than all but one in some thousand such pairs is suspect.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,19 +31,34 @@ class LengthStatistics(Strict):
     mean: float = Field(allow_inf_nan=False)
     #: standard deviation of the same, times the square root of the source's tokens
     spread: float = Field(ge=0, allow_inf_nan=False)
-    #: tokens of the longest source
-    longest_source: int = Field(ge=1)
+    #: tokens of the longest source; `None` where the text is not all that it learned from
+    longest_source: int | None = Field(None, ge=1)
 
     @classmethod
     def of(cls, sources: Counts, targets: Counts) -> LengthStatistics | None:
         """The statistics of some pairs; None if there are too few to have any."""
-        real = (sources > 0) & (targets > 0)
-        if real.sum() < 2:
+        return cls.over([(sources, targets, 1)])
+
+    @classmethod
+    def over(cls, parts: Iterable[tuple[Counts, Counts, int]]) -> LengthStatistics | None:
+        """The statistics of pairs in parts, each with how often its pairs count."""
+        count = longest = 0
+        # sums over pairs: source tokens, and the ratios by degree, as they are and by source tokens
+        total, of_ratios, weighted, squared = 0.0, 0.0, 0.0, 0.0
+        for sources, targets, times in parts:
+            real = (sources > 0) & (targets > 0)
+            source, ratios = sources[real], np.log(targets[real] / sources[real])
+            count += times * len(source)
+            longest = max(longest, int(sources.max(initial=0)))
+            total += times * float(source.sum(dtype=np.float64))
+            of_ratios += times * float(ratios.sum())
+            weighted += times * float((ratios * source).sum())
+            squared += times * float((ratios**2 * source).sum())
+        if count < 2:
             return None
-        ratios = np.log(targets[real] / sources[real])
-        mean = float(ratios.mean())
-        spread = float(np.sqrt(((ratios - mean) ** 2 * sources[real]).mean()))
-        return cls(mean=mean, spread=spread, longest_source=int(sources.max()))
+        mean = of_ratios / count
+        variance = (squared - 2 * mean * weighted + mean**2 * total) / count
+        return cls(mean=mean, spread=math.sqrt(max(variance, 0.0)), longest_source=longest)
 
     def is_short(self, source: int, target: int) -> bool:
         """Whether a target of so many tokens is much shorter than its source."""

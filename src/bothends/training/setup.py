@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from bothends import __version__
-from bothends.data.shards import MANIFEST, TRAIN, VALID, PreparedCorpus
+from bothends.data.shards import MANIFEST, TRAIN, VALID, Lengths, PreparedCorpus
 from bothends.errors import BothendsError
 from bothends.model.bundled import find_trainable
 from bothends.model.config import ModelConfig
@@ -26,7 +26,7 @@ from bothends.model.torch.checkpoint import save_model, transfer_weights
 from bothends.model.torch.transformer import Transformer
 from bothends.provenance import source_commit
 from bothends.text.vocabulary import Vocabularies
-from bothends.training.batches import BatchStream, Mixture
+from bothends.training.batches import WINDOW, BatchStream, Mixture
 from bothends.training.recipe import Recipe
 
 #: In the provenance: the commit of a model on the Hub that the recipe's `init` names.
@@ -72,7 +72,7 @@ class Setup:
             task=recipe.data.task,
             source_language=recipe.data.source_language,
             target_language=recipe.data.target_language,
-            lengths=_lengths(corpora),
+            lengths=_lengths(recipe, corpora),
             provenance=_provenance(recipe, corpora, commit),
         )
         return cls(corpora, vocabularies, stream, description)
@@ -153,12 +153,20 @@ def _check_same_vocabulary(ours: Vocabularies, theirs: Vocabularies, place: Path
         )
 
 
-def _lengths(corpora: list[PreparedCorpus]) -> LengthStatistics | None:
-    pairs = [corpus.split(TRAIN) for corpus in corpora]
-    return LengthStatistics.of(
-        np.concatenate([each.source_lengths for each in pairs]),
-        np.concatenate([each.target_lengths for each in pairs]),
-    )
+def _lengths(recipe: Recipe, corpora: list[PreparedCorpus]) -> LengthStatistics | None:
+    """Of the pairs that are trained on, a window at a time: a corpus may exceed the memory."""
+
+    def parts() -> Iterator[tuple[Lengths, Lengths, int]]:
+        batch = recipe.batch
+        for setting, corpus in zip(recipe.data.prepared, corpora, strict=True):
+            pairs = corpus.split(TRAIN)
+            for start in range(0, len(pairs), WINDOW):
+                source = pairs.source_lengths[start : start + WINDOW]
+                target = pairs.target_lengths[start : start + WINDOW]
+                kept = (source <= batch.max_source_length) & (target <= batch.max_target_length)
+                yield source[kept], target[kept], setting.repeat
+
+    return LengthStatistics.over(parts())
 
 
 def _provenance(

@@ -44,7 +44,7 @@ class DocumentTranslator:
     ) -> None:
         description, vocabulary = translator.description, translator.vocabularies.source
         limit = options.max_source_length
-        if description.lengths is not None:
+        if description.lengths is not None and description.lengths.longest_source is not None:
             limit = min(limit, description.lengths.longest_source)
         self._translator = translator
         self._options = options

@@ -216,13 +216,14 @@ class Watch:
         One that is cut at the maximum is not meant: it has a warning of its own.
         """
         lengths = self._translator.description.lengths
+        longest = None if lengths is None else lengths.longest_source
         # A token is at least a byte, so that most lines need not be counted.
-        if lengths is None or len(line.encode("utf-8", "replace")) <= lengths.longest_source:
+        if longest is None or len(line.encode("utf-8", "replace")) <= longest:
             return ""
         tokens = len(self._translator.vocabularies.source.encode([line])[0])
-        if not lengths.longest_source < tokens <= self._options.max_source_length:
+        if not longest < tokens <= self._options.max_source_length:
             return ""
-        return f"{tokens} tokens, and the model learned from {lengths.longest_source} at most"
+        return f"{tokens} tokens, and the model learned from {longest} at most"
 
     def see(self, translation: Translation) -> None:
         """The translation of the next line."""

@@ -187,7 +187,7 @@ class Translating:
         if not self.options.split_sentences:
             return [line]
         limit, lengths = self.model.longest_source(self.options), self.model.lengths
-        if lengths is not None:
+        if lengths is not None and lengths.longest_source is not None:
             limit = min(limit, lengths.longest_source)
         spans = [
             part
