@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -15,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -30,6 +32,9 @@ from bothends.distillation.teachers import ModelTeacher
 from bothends.errors import BothendsError
 from bothends.jobs.locks import lock_directory
 from bothends.jobs.pool import InThisProcess
+from bothends.model.directory import CONFIG, read_description, record_model, write_description
+from bothends.model.lengths import LengthStatistics
+from bothends.model.shortlist import SHORTLIST
 from bothends.search.generator import Generator
 from bothends.text.vocabulary import Vocabularies
 from bothends.translator import Translator
@@ -545,15 +550,56 @@ def test_a_line_that_crashes_workers_may_have_no_translation(poisoned: LocalDist
     assert target == [*expected, ""]
 
 
-@pytest.mark.parametrize("processes", [1, 2])
 def test_a_line_that_crashed_workers_is_left_out_at_the_next_attempt(
-    poisoned: LocalDistillation, processes: int
+    poisoned: LocalDistillation,
 ) -> None:
     """One shard is left then: its worker is not the process that has to survive."""
     with pytest.raises(BothendsError, match="this line crashes"):
-        distill(replace(poisoned, processes=processes))
-    manifest = complete(replace(poisoned, processes=processes, on_crash="empty"))
+        distill(replace(poisoned, processes=1))
+    manifest = complete(replace(poisoned, processes=1, on_crash="empty"))
     assert len(manifest.crashed) == 2
+
+
+def test_a_shortlist_makes_another_teacher_and_so_do_other_cuts(tmp_path: Path) -> None:
+    model = Path(shutil.copytree(tiny_model("1x1"), tmp_path / "model"))
+    native, onnx = ModelTeacher(model, engine="native"), ModelTeacher(model)
+    splitting = replace(onnx, split_sentences=True)
+    before = {teacher: teacher.fingerprint() for teacher in (native, onnx, splitting)}
+    (model / SHORTLIST).write_bytes(b"words")
+    assert native.fingerprint() != before[native]
+    assert onnx.fingerprint() == before[onnx]  # which does not read it
+    lengths = LengthStatistics(mean=0.0, spread=1.0, longest_source=9)
+    description = read_description(model).model_copy(update={"lengths": lengths})
+    write_description(model, description)
+    record_model(model, [CONFIG])
+    assert onnx.fingerprint() == before[onnx]
+    assert splitting.fingerprint() != before[splitting]
+
+
+def test_where_directories_cannot_be_locked_a_file_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """NFS gives exclusive locks only for what is open for writing."""
+    import fcntl
+
+    flock = fcntl.flock
+
+    def as_on_nfs(descriptor: int, kind: int) -> None:
+        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        flock(descriptor, kind)
+
+    monkeypatch.setattr(fcntl, "flock", as_on_nfs)
+    with (
+        lock_directory(tmp_path, "taken"),
+        pytest.raises(BothendsError, match="taken"),
+        lock_directory(tmp_path, "taken"),
+    ):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks")))
+    with lock_directory(tmp_path, "taken"):
+        assert "no locks here; let no other process work there" in capsys.readouterr().err
 
 
 def test_a_second_driver_is_refused(options: LocalDistillation) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,7 +23,7 @@ from bothends.distillation.bulk import translate_in_bulk
 from bothends.distillation.distill import Distillation, distill
 from bothends.errors import BothendsError
 from bothends.jobs.pool import InThisProcess, parse_pool
-from bothends.jobs.ray_pool import RayPool, _connect
+from bothends.jobs.ray_pool import RayPool, _connect, _Member, _Run
 from corpus_data import write_lines
 from crashing_teacher import FULL_DISK, CrashingTeacher
 from local_jobs import LocalTranslation
@@ -38,6 +39,17 @@ def test_without_ray_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) 
 def test_an_address_is_kept() -> None:
     assert parse_pool("ray:10.0.0.1:6379") == RayPool("10.0.0.1:6379")
     assert str(parse_pool("ray")) == "Ray on this machine"
+
+
+@pytest.mark.parametrize("name", ["OutOfMemoryError", "NodeDiedError"])
+def test_a_worker_that_ray_has_killed_is_a_lost_one(name: str) -> None:
+    exceptions = pytest.importorskip("ray.exceptions")
+    error = getattr(exceptions, name)("the node was low on memory")
+    ray = Mock(exceptions=exceptions, get=Mock(side_effect=error))
+    run = _Run(ray, RayPool(), Square(), iter([]), None)
+    run._awaited["answer"] = _Member(actor=None, node="node", task=7, attempt=1)
+    assert list(run._take("answer")) == []
+    assert run._at_hand == [(7, 2)]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from bothends.model.directory import (
     read_description,
 )
 from bothends.model.hub import shown
+from bothends.model.shortlist import SHORTLIST
 from bothends.translating.translation import TranslationOptions
 from bothends.translator import Translator
 
@@ -105,10 +106,13 @@ class ModelTeacher:
         """SHA-256 of all that a translation depends on; not of where the weights come from."""
         description = read_description(self.directory).model_dump(mode="json")
         del description["provenance"]
-        description.pop("lengths", None)  # which judge a translation and do not change it
+        lengths = description.pop("lengths", None)  # which judge a translation ...
+        if lengths and self.split_sentences:  # ... and tell where long sentences are cut
+            description["longest_source"] = lengths["longest_source"]
         digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
         network = (WEIGHTS,) if self.engine == "torch" else (ENCODER, DECODER)
-        for name in (*VOCABULARIES, *network):
+        words = (SHORTLIST,) if self.engine == "native" else ()
+        for name in (*VOCABULARIES, *network, *words):
             path = self.directory / name
             if path.is_file():  # `start` reports missing files
                 digest.update(name.encode())

@@ -1,10 +1,11 @@
-"""One driver for a directory: a lock that ends with its process, and leaves no file behind.
+"""One driver for a directory: a lock that ends with its process.
 
-A directory of this machine is locked by the system. A store of objects has no locks: there, every
-holder writes an object of its own beside the shards and renews it while it lives. Whoever comes
-looks, after writing its own, for others that are still renewed. Two that come at once may so both
-refuse, but never both begin. What a killed holder left counts for nothing after a minute. Clocks
-of machines are taken to agree within some seconds.
+A directory of this machine is locked by the system. NFS locks only files that are open for writing,
+so one is made there, and stays. A store of objects has no locks: there, every holder writes an
+object of its own beside the shards and renews it while it lives. Whoever comes looks, after writing
+its own, for others that are still renewed. Two that come at once may so both refuse, but never both
+begin. What a killed holder left counts for nothing after a minute. Clocks of machines are taken to
+agree within some seconds.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from bothends.errors import BothendsError
+from bothends.errors import BothendsError, warn
 from bothends.storage.places import Place, Remote
 from bothends.storage.records import parse_json
 
+#: The file that is locked where a directory cannot be.
+LOCK = ".lock"
 #: Where holders of a remote lock write, beside what they lock.
 LOCKS = ".locks"
 #: Seconds between two signs of life, and without one until a holder is taken for dead.
@@ -35,8 +38,8 @@ RENEWED, EXPIRED = 15.0, 60.0
 def lock_directory(path: Place, otherwise: str, shared: bool = False) -> Iterator[None]:
     """Hold the lock of a directory; an error that says `otherwise` if another process does.
 
-    Several may hold it if all of them share it. Where a file system has no such locks, nobody is
-    kept out.
+    Several may hold it if all of them share it. Where a file system has no locks, nobody is kept
+    out, which is said.
     """
     if isinstance(path, Remote):
         with _lock_remote(path / LOCKS, otherwise, shared):
@@ -53,18 +56,23 @@ def lock_directory(path: Place, otherwise: str, shared: bool = False) -> Iterato
 def _lock_here(path: Path, otherwise: str, shared: bool) -> Iterator[None]:
     import fcntl
 
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BothendsError(otherwise) from None
-        except OSError:
-            pass  # some network file systems do not lock directories
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    with ExitStack() as opened:
+
+        def lock(path: Path, mode: int) -> bool:
+            descriptor = os.open(path, mode, 0o666)
+            opened.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BothendsError(otherwise) from None
+            except OSError:
+                return False
+            return True
+
+        if not lock(path, os.O_RDONLY) and not lock(path / LOCK, os.O_RDWR | os.O_CREAT):
+            warn(f"{path}: there are no locks here; let no other process work there")
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

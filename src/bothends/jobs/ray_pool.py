@@ -174,7 +174,12 @@ class _Run:
             self._ray.kill(member.actor)
             self._fail(member, error)
             return
-        except (exceptions.RayActorError, exceptions.ActorUnschedulableError) as error:
+        except (
+            exceptions.RayActorError,
+            exceptions.ActorUnschedulableError,
+            exceptions.NodeDiedError,
+            exceptions.OutOfMemoryError,  # Ray's own monitor has killed it
+        ) as error:
             self._lose(member, error)
             return
         self._stillborn.pop(member.node, None)
