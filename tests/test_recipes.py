@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
+import runpy
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
+from bothends.model.config import preset
+from bothends.model.directory import Description
+from bothends.model.torch.checkpoint import load_model, save_model
+from bothends.model.torch.transformer import Transformer
 from bothends.order import GenerationOrder
-from bothends.text.vocabulary import SpecialTokens
+from bothends.text.vocabulary import SpecialTokens, Vocabularies
 from bothends.training.loop import train
 from bothends.training.recipe import Optimiser, Recipe
 from bothends.training.recipe_file import load_recipe
+from tiny_model import sentences, tiny_model
 from training_data import tiny_corpus
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
@@ -68,3 +77,33 @@ def test_every_order_in_the_table_is_one() -> None:
     assert {"1x1", "1x2", "1x4", "2x1", "2x2", "4x1", "2x1+autoregressive"} <= set(orders)
     for text in orders:
         assert str(GenerationOrder.parse(text)) == text
+
+
+def test_a_layer_more_changes_little_at_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vocabularies = Vocabularies.load(tiny_model())
+    config = preset("tiny", vocabulary_size=vocabularies.source.size)
+    torch.manual_seed(1)
+    order = GenerationOrder.parse("2x1")
+    shallow = tmp_path / "shallow"
+    shallow.mkdir()
+    vocabularies.save(shallow)
+    save_model(shallow, Transformer(config, order), Description(model=config, order=order))
+    lines = sentences(60)
+    text = tmp_path / "text"
+    text.write_text("\n".join(lines) + "\n")
+    script = runpy.run_path(str(EXPERIMENTS / "recipes" / "en-pt" / "deepen.py"))
+    arguments = [str(shallow), f"--source={text}", f"--target={text}"]
+    monkeypatch.setattr(sys, "argv", ["deepen", *arguments, f"--output={tmp_path / 'deeper'}"])
+    script["main"]()
+    model, description = load_model(tmp_path / "deeper")
+    assert description.model.decoder_layers == config.decoder_layers + 1
+    pairs = [
+        (np.array(config.framed(ids)), np.array(ids))
+        for ids in vocabularies.source.encode(lines[40:])
+    ]
+    before, after = (
+        script["last_states"](each.eval(), pairs) for each in (load_model(shallow)[0], model)
+    )
+    assert (after - before).norm() < 0.2 * before.norm()
