@@ -133,7 +133,7 @@ def test_a_text_with_several_references_is_drawn_as_one() -> None:
 
 
 def test_japanese_is_split_by_its_own_tokenizer() -> None:
-    assert [tokenizer_for(name) for name in ("ja", "zh_CN", "de", None)] == [
+    assert [tokenizer_for(name) for name in ("jpn_Jpan", "zh_CN", "de", None)] == [
         "ja-mecab", "zh", "13a", "13a"
     ]  # fmt: skip
     # Seven words of which the third is wrong, where 13a sees one word, and that wrong.

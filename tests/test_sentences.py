@@ -6,14 +6,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bothends.metrics.sums import _TOKENIZERS
+from bothends.serve.libretranslate import NAMES
+from bothends.text.abbreviations import _NAMES, _NUMBERS, _STARTERS
 from bothends.text.clauses import cut_at_clauses
+from bothends.text.languages import _TWO_LETTERS, short_code
 from bothends.text.sentences import Span, holds_several, split_sentences, with_gaps
+from bothends.translating.text_model import WITHOUT_SPACES, join_sentences
+from bothends.translating.translation import EMPTY, TranslationOptions
 
 NO_SPACES = {"ja", "zh"}
 
@@ -98,6 +105,48 @@ def test_a_paragraph_is_split_into_its_sentences(
     spans = split_sentences(text, language if told else None)
     assert [text[span.start : span.end] for span in spans] == sentences
     assert holds_several(text, language) == (len(sentences) > 1)
+
+
+@pytest.mark.parametrize(
+    ("language", "sentences"),
+    [
+        ("eng_Latn", ["Mr. Smith saw Gen. Brown.", "He left on Jan. 5 at noon."]),
+        ("deu_Latn", ["Am 3. Oktober kam Hr. Müller.", "Siehe Abs. 2 dazu."]),
+        ("ell_Grek", ["Τι είναι αυτό;", "Είναι ένα βιβλίο."]),
+        ("de_DE", ["Am 3. Oktober kam Hr. Müller.", "Siehe Abs. 2 dazu."]),
+        # In no table: the lists of all languages
+        ("ast_Latn", ["Hr. Müller saw Gen. Brown.", "El Sr. Silva chegou."]),
+        ("hu", ["Gen. Brown jött.", "Hr. Müller nem."]),
+    ],
+)
+def test_every_spelling_of_a_language_finds_its_rules(language: str, sentences: list[str]) -> None:
+    text = " ".join(sentences)
+    spans = split_sentences(text, language)
+    assert [text[start:end] for start, end in spans] == sentences
+
+
+def test_codes_of_three_letters_reach_every_table() -> None:
+    tables = (_NAMES, _NUMBERS, _STARTERS, _TOKENIZERS, WITHOUT_SPACES, NAMES)
+    codes = {code for table in tables for code in table if len(code) == 2}
+    assert codes <= set(_TWO_LETTERS.values())
+    spellings = {"pt": "pt", "pt-BR": "pt", "PT_br": "pt", "por_Latn": "pt", "yue_Hant": "yue"}
+    assert {each: short_code(each) for each in spellings} == spellings
+
+
+@pytest.mark.parametrize(
+    ("language", "gap"),
+    [
+        ("jpn_Jpan", ""),
+        ("zho_Hans", ""),
+        ("yue_Hant", ""),
+        ("zh-TW", ""),
+        ("eng_Latn", " "),
+        (None, " "),
+    ],
+)
+def test_sentences_are_joined_as_their_script_has_it(language: str | None, gap: str) -> None:
+    one = replace(EMPTY, text="1")
+    assert join_sentences([one, one], TranslationOptions(), language).text == f"1{gap}1"
 
 
 def test_a_line_break_is_a_space_and_an_empty_line_an_end() -> None:

@@ -7,7 +7,6 @@ score without looking at the text again: that is what makes a bootstrap cheap.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bothends.errors import BothendsError, UsageError, nearest
+from bothends.text.languages import short_code
 
 Numbers = NDArray[np.float64]
 Tokenize = Callable[[str], list[str]]
@@ -154,9 +154,8 @@ def exact() -> Metric:
 
 
 def tokenizer_for(language: str | None) -> str:
-    """The tokenizer of sacreBLEU for a language such as `ja` or `zh_CN`."""
-    short = re.split("[-_]", language or "")[0].lower()
-    return _TOKENIZERS.get(short, DEFAULT_TOKENIZER)
+    """The tokenizer of sacreBLEU for a language such as `ja`, `zh_CN` or `zho_Hans`."""
+    return _TOKENIZERS.get(short_code(language or ""), DEFAULT_TOKENIZER)
 
 
 def word_tokenizer(name: str) -> Tokenize:

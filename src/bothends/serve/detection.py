@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from bothends.errors import BothendsError
+from bothends.text.languages import short_code
 
 #: Characters that are looked at: more of them change nothing.
 LONGEST_SAMPLE = 1_000
@@ -34,10 +35,10 @@ class Detector:
     """Tells the languages of some models apart. Any thread may use it."""
 
     def __init__(self, languages: Iterable[str]) -> None:
-        """Languages are codes, also such as `pt-BR`; the first of equal ones counts."""
+        """Languages are codes (`pt`, `pt-BR`, `por_Latn`); the first of equal ones counts."""
         self._codes: dict[str, str] = {}
         for code in languages:
-            self._codes.setdefault(_short(code), code)
+            self._codes.setdefault(short_code(code), code)
 
     @property
     def available(self) -> bool:
@@ -67,7 +68,3 @@ class Detector:
             return None
         identifier.set_languages(known)
         return identifier
-
-
-def _short(code: str) -> str:
-    return code.replace("_", "-").split("-")[0].lower()

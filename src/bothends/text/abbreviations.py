@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from bothends.text.languages import short_code
+
 
 @dataclass(frozen=True)
 class Abbreviations:
@@ -92,8 +94,10 @@ _ORDINALS = frozenset({"de"})
 
 @cache
 def abbreviations(language: str | None) -> Abbreviations:
-    """The lists of a language (a code such as `de` or `pt-BR`), or of all where it is not known."""
-    code = language.replace("_", "-").split("-")[0].lower() if language else None
+    """The lists of a language (`de`, `pt-BR`, `deu_Latn`), or of all if it is unknown here."""
+    code = short_code(language) if language else None
+    if code not in _NAMES | _NUMBERS | _STARTERS:
+        code = None
 
     def words(table: dict[str, str]) -> frozenset[str]:
         codes = table if code is None else ("", code)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from bothends.text.abbreviations import Abbreviations, abbreviations
+from bothends.text.languages import short_code
 
 #: Stands for something opaque inside a text (code, a link): it may begin or end a sentence.
 OBJECT = "\ufffc"
@@ -100,7 +101,7 @@ def with_gaps(text: str, spans: Sequence[Span]) -> list[str]:
 
 def _split_block(text: str, begin: int, end: int, language: str | None) -> list[Span]:
     block = text[begin:end]
-    if language is not None and language.lower().startswith("el"):
+    if language is not None and short_code(language) == "el":
         block = block.replace(";", "?")  # the Greek question mark
     rules = _Rules(block, abbreviations(language))
     spans = []

@@ -18,6 +18,7 @@ from bothends.search.beam import Hypothesis
 from bothends.search.generator import Generator
 from bothends.search.scoring import ForcedScore
 from bothends.text.clauses import cut_at_clauses
+from bothends.text.languages import short_code
 from bothends.text.repeats import remove_repeated_words
 from bothends.text.sentences import Span, split_sentences
 from bothends.text.vocabulary import Vocabularies
@@ -27,7 +28,7 @@ from bothends.translating.translation import EMPTY, Translation, TranslationOpti
 Tokens = tuple[int, ...]
 
 #: Languages whose sentences follow each other without a space.
-WITHOUT_SPACES = frozenset({"ja", "zh", "th", "lo", "km", "my"})
+WITHOUT_SPACES = frozenset({"ja", "zh", "yue", "th", "lo", "km", "my"})
 
 
 @dataclass(frozen=True)
@@ -212,11 +213,11 @@ def join_sentences(
     sentences: Sequence[Translation], options: TranslationOptions, language: str | None
 ) -> Translation:
     """One translation of several, in order: figures are sums, and the score is of all tokens."""
-    short = (language or "").split("-")[0].split("_")[0].lower()
+    spaced = language is None or short_code(language) not in WITHOUT_SPACES
     logprob = sum(each.logprob for each in sentences)
     length = sum(len(each.tokens) for each in sentences)
     return Translation(
-        text=("" if short in WITHOUT_SPACES else " ").join(each.text for each in sentences),
+        text=(" " if spaced else "").join(each.text for each in sentences),
         score=options.score(logprob, length),
         logprob=logprob,
         tokens=tuple(token for each in sentences for token in each.tokens),
