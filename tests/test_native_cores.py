@@ -88,6 +88,25 @@ def test_a_forked_process_does_without_helpers() -> None:
     )
 
 
+def test_a_forked_process_has_workers_of_its_own() -> None:
+    """Threads stay behind in a fork; the pool that it inherits would wait for them forever."""
+    code = (
+        "import os, signal, sys\n"
+        "from bothends import Translator\n"
+        "translator = Translator.load(threads=2)\n"
+        "before = translator.translate('Hello.').text\n"
+        "if child := os.fork():\n"
+        "    status = os.waitpid(child, 0)[1]\n"
+        "    assert translator.submit('Hello.').result().text == before\n"
+        "    sys.exit(os.waitstatus_to_exitcode(status))\n"
+        "signal.alarm(30)  # a child that hangs does not outlive the test\n"
+        "assert translator.translate('Hello.').text == before\n"
+        "assert translator.submit('Hello.').result().text == before\n"
+        "translator.close()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 @pytest.mark.parametrize("cores", [-1, 0, 1000])
 def test_any_number_of_cores_will_do(cores: int) -> None:
     running = NativeEngine.load(find_model(), cores=cores)

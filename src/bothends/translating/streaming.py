@@ -8,6 +8,7 @@ meanwhile. Nothing here knows what an item is: `Workers.stream` is given a `Stre
 
 from __future__ import annotations
 
+import os
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -219,8 +220,7 @@ class Workers:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._closed = False
-        # Its threads start with the first batches and end with it.
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="bothends")
+        self._start()
 
     def stream(
         self,
@@ -254,6 +254,11 @@ class Workers:
         self._closed = True
         self._pool.shutdown(wait=True, cancel_futures=True)
 
+    def _start(self) -> None:
+        # Its threads start with the first batches and end with it.
+        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="bothends")
+        self._process = os.getpid()
+
     def _submit_window(
         self,
         job: StreamJob[Item, Task, Result],
@@ -281,6 +286,8 @@ class Workers:
     def _check_open(self) -> None:
         if self._closed:
             raise UsageError("the translator is closed; load it again")
+        if self._process != os.getpid():  # a fork, which has inherited the pool but no threads
+            self._start()
 
 
 def _ignore(items: int) -> None: ...
