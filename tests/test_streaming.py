@@ -221,6 +221,21 @@ def test_items_of_none_or_several_tasks(items: list[list[int]], batch_size: int)
     assert sum(advanced) == len(items)
 
 
+@given(item=st.lists(st.integers(1, 20), max_size=30), batch_size=st.integers(1, 60))
+def test_the_tasks_of_a_submitted_item_are_batched(item: list[int], batch_size: int) -> None:
+    batches: list[Sequence[int]] = []
+
+    class Watched(Words):
+        def run(self, tasks: Sequence[int]) -> list[int]:
+            batches.append(tasks)
+            return super().run(tasks)
+
+    workers = Workers(1)
+    assert workers.submit(Watched(), item, batch_size).result() == 2 * sum(item)
+    workers.close()
+    assert all(len(batch) == 1 or len(batch) * max(batch) <= batch_size for batch in batches)
+
+
 def test_progress_comes_batch_by_batch_before_the_results() -> None:
     """The first result of a window may be that of its last batch."""
     workers = Workers(1)

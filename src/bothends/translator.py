@@ -229,7 +229,7 @@ class Translator:
         job = self._translating(options, changes)
         if draft is not None:
             return self._submit_from_draft(text, draft, job)
-        return self._workers.submit(job, text)
+        return self._workers.submit(job, text, job.options.batch_tokens)
 
     @overload
     async def translate_async(  # type: ignore[overload-overlap]
@@ -379,7 +379,8 @@ class Translator:
         from bothends.translating.drafting import Drafted, Drafting, check_draft
 
         check_draft(draft, job.options, self.vocabularies.target.size)
-        return self._workers.submit(Drafting(job), Drafted(text, draft))
+        drafted = Drafted(text, draft)
+        return self._workers.submit(Drafting(job), drafted, job.options.batch_tokens)
 
     @property
     def _filler(self) -> Filler:

@@ -238,13 +238,18 @@ class Workers:
         submit = partial(self._submit_window, job, batch_size, advance or _ignore)
         return in_order(windows, submit)
 
-    def submit(self, job: StreamJob[Item, Task, Result], item: Item) -> Future[Result]:
-        """A future of one item's result; a worker prepares it, too."""
+    def submit(
+        self, job: StreamJob[Item, Task, Result], item: Item, batch_size: int
+    ) -> Future[Result]:
+        """A future of one item's result; one worker prepares it and runs its batches in turn."""
         self._check_open()
 
         def run() -> Result:
             work = job.prepare([item])
-            results = job.run(work.tasks) if work.tasks else []
+            results: dict[int, Result] = {}
+            for batch in split_into_batches(work.sizes, batch_size, workers=1):
+                found = job.run([work.tasks[number] for number in batch])
+                results.update(zip(batch, found, strict=True))
             return job.join([results[number] for number in work.tasks_of_item[0]])
 
         return self._pool.submit(run)
