@@ -28,6 +28,8 @@ from bothends.search.scoring import force_scores
 from bothends.storage.digests import DIGESTS
 from bothends.text.vocabulary import VOCABULARY
 from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
+from bothends.translating.documents import DocumentTranslator
+from bothends.translating.files import Watch
 from bothends.translating.text_model import TextModel
 from bothends.translating.translation import EMPTY
 from tiny_model import sentences, tiny_model
@@ -80,6 +82,54 @@ def with_engine(translator: Translator, engine: Any) -> TextModel:
     """The translator's model, run by another engine."""
     model = translator._model
     return replace(model, generator=replace(model.generator, engine=engine))
+
+
+@pytest.fixture(scope="module")
+def short_sighted(translator: Translator) -> Translator:
+    """A translator that reads 15 tokens of a line and their end: it has learned 16 positions."""
+    description = translator.description
+    model = description.model.model_copy(update={"learned_positions": 16})
+    description = description.model_copy(update={"model": model})
+    engine = translator._model.generator.engine
+    return Translator(engine, description, translator.vocabularies)
+
+
+class TestLearnedPositions:
+    LINE = ", ".join(dict.fromkeys(sentences(12, seed=5)))
+
+    def test_documents_cut_sentences_at_clauses_that_the_model_takes(
+        self,
+        short_sighted: Translator,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        seen: list[str] = []
+        stream = short_sighted.stream
+
+        def watched(lines: list[str], *others: Any, **named: Any) -> Any:
+            seen.extend(lines)
+            return stream(lines, *others, **named)
+
+        monkeypatch.setattr(short_sighted, "stream", watched)
+        documents = DocumentTranslator(short_sighted, TranslationOptions())
+        documents.translate(self.LINE, "text")
+        documents.summarise()
+        assert len(seen) > 1
+        assert "".join(seen).replace(" ", "") == self.LINE.replace(" ", "")
+        assert "cut" not in capsys.readouterr().err
+
+    @pytest.mark.parametrize("as_document", [True, False])
+    def test_the_limit_of_the_model_is_named(
+        self, short_sighted: Translator, as_document: bool
+    ) -> None:
+        (cut,) = short_sighted.translate([self.LINE])
+        assert cut.truncated
+        with pytest.raises(BothendsError, match="longer than 15 tokens"):
+            if as_document:
+                documents = DocumentTranslator(short_sighted, TranslationOptions(), strict=True)
+                documents._sentences([self.LINE])
+            else:
+                Watch(short_sighted, Mock(), TranslationOptions(), strict=True).see(cut)
 
 
 class TestTranslate:

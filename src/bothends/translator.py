@@ -212,6 +212,11 @@ class Translator:
         windows = split_into_windows(check_lines(STREAM, lines, pauses=True), weigh=len)
         return self._workers.stream(windows, job, job.options.batch_tokens, advance)
 
+    def longest_source(self, options: TranslationOptions | None = None) -> int:
+        """Tokens of a line that are translated: `max_source_length`, or as many as the model has
+        learned positions for, if those are fewer."""
+        return self._model.longest_source(options or TranslationOptions())
+
     def submit(
         self,
         text: str,

@@ -129,14 +129,14 @@ async def translate_texts(
     If the task is cancelled, so is all its work that has not begun.
     """
     kind = TranslateBatch(translator, task.options)
+    longest = translator.longest_source(task.options)
     drafts = iter(task.drafts)
     if task.glossary is None and task.format == "text" and len(task.texts) == 1:
         (text,) = task.texts
-        longest = task.options.max_source_length
         if MAX_TOKENS_PER_CHARACTER * len(text) < longest and is_one_sentence(text):
             asked = await _ask(batcher, kind, [text], client, {}, on_sentence, drafts)
             return [_one_sentence(text, asked[text], task.alternatives)]
-    options = document_options(translator, task.options.max_source_length, task.glossary)
+    options = document_options(translator, longest, task.glossary)
     readings = [_Reading(text) for text in task.texts]
     known: dict[str, Translation] = {}
     results: dict[int, TranslatedText] = {}

@@ -43,7 +43,7 @@ class DocumentTranslator:
         advance: Callable[[int], None] | None = None,
     ) -> None:
         description, vocabulary = translator.description, translator.vocabularies.source
-        limit = options.max_source_length
+        self._longest = limit = translator.longest_source(options)
         if description.lengths is not None and description.lengths.longest_source is not None:
             limit = min(limit, description.lengths.longest_source)
         self._translator = translator
@@ -72,7 +72,7 @@ class DocumentTranslator:
         found = list(self._translator.stream(sentences, self._options, advance=self._advance))
         for sentence, each in zip(sentences, found, strict=True):
             if each.truncated:
-                what = f"longer than {self._options.max_source_length} tokens, the rest is cut"
+                what = f"longer than {self._longest} tokens, the rest is cut"
                 self._tell("over-long", sentence, what, "--max-source-length")
             if not each.finished:
                 what = "its translation reached the maximum length and was cut there"

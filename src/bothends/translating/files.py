@@ -186,7 +186,7 @@ class Watch:
         self.lines = 0
         self._translator = translator
         self._reader = reader
-        self._options = options
+        self._longest = translator.longest_source(options)
         self._strict = strict
         self._counts: Counter[str] = Counter()
 
@@ -221,7 +221,7 @@ class Watch:
         if longest is None or len(line.encode("utf-8", "replace")) <= longest:
             return ""
         tokens = len(self._translator.vocabularies.source.encode([line])[0])
-        if not longest < tokens <= self._options.max_source_length:
+        if not longest < tokens <= self._longest:
             return ""
         return f"{tokens} tokens, and the model learned from {longest} at most"
 
@@ -230,10 +230,9 @@ class Watch:
         where = self._reader.where(self.lines)
         self.lines += 1
         if translation.truncated:
-            limit = self._options.max_source_length
             self._tell(
                 "over-long",
-                f"{where}: longer than {limit} tokens",
+                f"{where}: longer than {self._longest} tokens",
                 "the rest of it is not translated",
                 "--max-source-length",
             )
