@@ -24,6 +24,8 @@ import bothends.model.bundled
 from bothends import BothendsError, Translation, TranslationOptions, Translator, UsageError
 from bothends.model.directory import CONFIG, DECODER, ENCODER, WEIGHTS, read_description
 from bothends.order import IntArray
+from bothends.search.fill import Frame
+from bothends.search.options import SearchOptions
 from bothends.search.scoring import force_scores
 from bothends.storage.digests import DIGESTS
 from bothends.text.vocabulary import VOCABULARY
@@ -118,18 +120,33 @@ class TestLearnedPositions:
         assert "".join(seen).replace(" ", "") == self.LINE.replace(" ", "")
         assert "cut" not in capsys.readouterr().err
 
-    @pytest.mark.parametrize("as_document", [True, False])
-    def test_the_limit_of_the_model_is_named(
-        self, short_sighted: Translator, as_document: bool
-    ) -> None:
+    def test_the_limit_of_the_model_is_named(self, short_sighted: Translator) -> None:
         (cut,) = short_sighted.translate([self.LINE])
         assert cut.truncated
+        documents = DocumentTranslator(short_sighted, TranslationOptions(), strict=True)
         with pytest.raises(BothendsError, match="longer than 15 tokens"):
-            if as_document:
-                documents = DocumentTranslator(short_sighted, TranslationOptions(), strict=True)
-                documents._sentences([self.LINE])
-            else:
-                Watch(short_sighted, Mock(), TranslationOptions(), strict=True).see(cut)
+            documents._sentences([self.LINE])
+        with pytest.raises(BothendsError, match="longer than 15 tokens"):
+            Watch(short_sighted, Mock(), TranslationOptions(), strict=True).see(cut)
+
+    def test_only_who_says_so_cuts_a_source(self, short_sighted: Translator) -> None:
+        with pytest.raises(
+            BothendsError, match=r"^pair 2: a source of \d+ tokens, .* for 15; leave"
+        ):
+            short_sighted.score(["ba", self.LINE], ["ba", "ba"])
+        generator = short_sighted._model.generator
+        (source,) = short_sighted.vocabularies.source.encode([self.LINE])
+        frame = Frame.around([], 2, [])
+        for use in (
+            lambda: generator.score([source], [[5]]),
+            lambda: generator.score_each([source], [[[5]]]),
+            lambda: generator.fill(source, [frame], SearchOptions()),
+            lambda: generator.search([source], SearchOptions()),
+        ):
+            with pytest.raises(BothendsError, match=r"^a source of \d+ tokens, .* for 15; shorten"):
+                use()
+        drafted = short_sighted.translate(self.LINE, draft="ba", beam=1)
+        assert drafted.truncated
 
 
 class TestTranslate:

@@ -155,7 +155,8 @@ def report_int8(directory: Path, exported: Path, sample: Sample | None) -> Itera
         name = f"{len(sources)} random sentences (--sample FILE for real ones)"
     else:
         vocabularies = Vocabularies.load(directory, special)
-        sources = vocabularies.source.encode(sample.lines)
+        longest = description.model.longest_source
+        sources = [source[:longest] for source in vocabularies.source.encode(sample.lines)]
         name = f"{len(sources)} lines of {sample.path}"
     options = SearchOptions()
     with TemporaryDirectory() as scratch:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bothends.engines.protocol import Engine, pad_sources
+from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
 from bothends.model.shortlist import Shortlist
 from bothends.order import GenerationOrder, IntArray
@@ -119,12 +120,20 @@ class Generator:
         return asked if longest is None else min(asked, longest)
 
     def batch(self, sources: Sequence[Sentence]) -> IntArray:
-        """Sources as an engine takes them: each with its end symbol, then padding."""
+        """Sources as an engine takes them: each with its end symbol, then padding.
+
+        One that is too long is an error: who wants the beginning of it cuts it, and says so.
+        """
         if self.config is None:
             framed = [[*source, self.special.end] for source in sources]
         else:
-            longest = self.config.longest_source
-            framed = [self.config.framed(source[:longest]) for source in sources]
+            longest, most = self.config.longest_source, max(map(len, sources), default=0)
+            if longest is not None and most > longest:
+                raise BothendsError(
+                    f"a source of {most} tokens, but the model has learned positions for "
+                    f"{longest}; shorten it"
+                )
+            framed = [self.config.framed(source) for source in sources]
         return pad_sources(framed, self.special.pad)
 
     def _limits(self, sources: Sequence[Sentence], options: SearchOptions) -> IntArray:

@@ -263,6 +263,7 @@ class Scoring:
         sources = vocabularies.source.encode([pair.source for pair in window], self.threads)
         texts = [pair.target if isinstance(pair.target, str) else "" for pair in window]
         encoded = vocabularies.target.encode(texts, self.threads)
+        learned = self.model.generator.longest_source(self.max_length)
         tasks = []
         for pair, source, of_text in zip(window, sources, encoded, strict=True):
             target = of_text if isinstance(pair.target, str) else pair.target
@@ -271,6 +272,11 @@ class Scoring:
                 raise BothendsError(
                     f"pair {pair.number}: {longest} tokens, but at most {self.max_length} are "
                     "scored; leave it out, or allow a larger maximum length"
+                )
+            if len(source) > learned:
+                raise BothendsError(
+                    f"pair {pair.number}: a source of {len(source)} tokens, but the model has "
+                    f"learned positions for {learned}; leave it out"
                 )
             if not all(token in range(size) for token in target):
                 raise UsageError(f"pair {pair.number}: a token is outside the vocabulary's {size}")
