@@ -51,6 +51,9 @@ def test_plain_options_are_understood(line: str) -> None:
         "translate --engine=none",
         "translate --no-shortlist",
         "translate --unknown 1",
+        "translate --model=",
+        "translate --engine=",
+        f"translate --beam {'1' * 5000}",
     ],
 )
 def test_everything_else_is_left_to_the_parser(line: str) -> None:

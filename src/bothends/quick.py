@@ -33,12 +33,13 @@ def plain_translation(arguments: Sequence[str]) -> Callable[[], None] | None:
             return None
         given[name] = value if equals else next(words, "-")
         known = _OPTIONS[name]
-        if given[name].startswith("-") or (known is not None and given[name] not in known):
+        if given[name][:1] in ("", "-") or (known is not None and given[name] not in known):
             return None
     beam = given.get("--beam", "1")  # any number stands for the default
     # A name that tells a format, or holds a pattern, takes more thought.
     plain = all(word and not Path(word).suffix and not set("*?[") & set(word) for word in files)
-    if not plain or not (beam.isascii() and beam.isdecimal() and int(beam) > 0):
+    number = beam.isascii() and beam.isdecimal() and len(beam) < 10 and int(beam) > 0
+    if not plain or not number:
         return None
     return lambda: _translate(files, given)
 
