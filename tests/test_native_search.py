@@ -6,6 +6,7 @@ hypotheses must be too, in the same order, with the same logprobs.
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,10 @@ from bothends.order import GenerationOrder, IntArray
 from bothends.search.batch import search_batch
 from bothends.search.beam import Hypothesis, beam_search
 from bothends.search.options import SearchOptions
+from bothends.translator import Translator
 from conftest import ALL_ORDERS, MakeModel, random_source
 from every_order import EVERY_ORDER
+from tiny_model import sentences, tiny_model
 
 native: Any = extension()
 if native is None:
@@ -140,9 +143,9 @@ def test_a_sentence_does_not_notice_its_batch(
 
 
 @pytest.mark.parametrize("order", EVERY_ORDER, ids=str)
-def test_the_mask_repeats(order: GenerationOrder) -> None:
-    """What the compiled search builds from two small tables is the mask of the order."""
-    tables = order_tables(order, blocks=4)
+def test_an_order_repeats(order: GenerationOrder) -> None:
+    """What the compiled search builds from a few small tables is the order, however long."""
+    tables = order_tables(order)
     period = len(tables.same)
     slots = np.arange(3 * period)
     same = slots[:, None] // period == slots // period
@@ -150,6 +153,24 @@ def test_the_mask_repeats(order: GenerationOrder) -> None:
     within = np.ix_(slots % period, slots % period)
     built = (tables.same[within] & same) | (tables.earlier[within] & later)
     np.testing.assert_array_equal(built, order.mask(3 * period))
+    first, second = tables.positions.reshape(2, period)
+    slots = np.arange(9 * period)
+    positions = first[slots % period] + slots // period * (second - first)[slots % period]
+    np.testing.assert_array_equal(positions, order.positions(len(slots)))
+    directions = tables.directions[slots % period]
+    np.testing.assert_array_equal(directions, order.direction_ids(len(slots)))
+
+
+def test_a_huge_limit_costs_nothing() -> None:
+    translator = Translator.load(tiny_model(precision="int8"), engine="native", threads=1)
+    lines = sentences(3)
+    expected = [each.tokens for each in translator.translate(lines, max_length=100)]
+    tracemalloc.start()
+    found = translator.translate(lines, max_length=5_000_000)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [each.tokens for each in found] == expected
+    assert most < 1e6
 
 
 def test_only_an_engine_with_a_search_is_asked_for_it(

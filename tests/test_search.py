@@ -520,6 +520,7 @@ def test_score(options: SearchOptions, logprob: float, length: int, score: float
         ({"n_best": 0}, "n_best must be a whole number from 1 on, not 0"),
         ({"n_best": 5}, "n_best must not exceed the beam: 5 hypotheses were asked of a beam of 4"),
         ({"min_length": -1}, "min_length must be a whole number from 0 on, not -1"),
+        ({"max_length": 2_000_000_000}, "max_length 2000000000: at most 1000000000"),
         ({"min_length": 2049}, "min_length 2049: at most 2048; every target would have to be"),
         ({"max_length": 0}, "max_length must be a whole number from 1 on, not 0"),
         ({"min_length": 9, "max_length": 8}, "min_length 9 is greater than max_length 8"),

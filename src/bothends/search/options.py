@@ -16,6 +16,8 @@ NORMALISATIONS = ("google", "mean")
 MAX_BEAM = 256
 #: Tokens that a target can be forced to have: some tens of seconds for a sentence.
 LONGEST_MINIMUM = 2048
+#: Tokens that a target may be allowed to have: none has as many, and engines count in 32 bits.
+LONGEST_MAXIMUM = 1_000_000_000
 #: Powers of a length that a float still holds. Useful ones are below 2.
 LARGEST_LENGTH_PENALTY = 50
 
@@ -52,6 +54,8 @@ class SearchOptions:
                 f"min_length {self.min_length}: at most {LONGEST_MINIMUM}; every target would have "
                 "to be as long, and the time that takes grows with the square"
             )
+        if self.max_length is not None and self.max_length > LONGEST_MAXIMUM:
+            raise UsageError(f"max_length {self.max_length}: at most {LONGEST_MAXIMUM}")
         if self.beam > MAX_BEAM:
             raise UsageError(f"beam {self.beam}: at most {MAX_BEAM}, or memory would run out")
         if self.n_best > self.beam:

@@ -122,14 +122,11 @@ class NativeEngine:
     def search(self, request: SearchRequest) -> Searched:
         """A whole beam search in one call, which holds no lock of Python."""
         order, special = request.order, request.special
-        # A power of two, so that a few tables serve all limits
-        blocks = 1 << (int(request.limits.max()) // order.block_size).bit_length()
-        tables = order_tables(order, blocks)
         with _refusing_bad_arrays():
             pools, encoder, decoder, search, steps = self._compiled.search(
                 request.source,
                 order.block_size,
-                *tables,
+                *order_tables(order),
                 beam=request.beam,
                 min_length=request.min_length,
                 limits=request.limits,
@@ -150,25 +147,25 @@ class NativeEngine:
 class OrderTables(NamedTuple):
     """An order as the compiled search takes it.
 
-    A mask repeats: whether a slot may attend to another depends on their places within a period,
-    and on whether both are in the same one.
+    It repeats, so that these serve targets of any length: a position grows by the same step from
+    each period to the next, and whether a slot may attend to another depends on their places
+    within a period, and on whether both are in the same one.
     """
 
-    positions: IntArray  # (slots,)
-    directions: IntArray  # (slots,)
+    positions: IntArray  # (2 * period,)
+    directions: IntArray  # (period,)
     same: BoolArray  # (period, period)
     earlier: BoolArray  # (period, period), for slots of an earlier period
 
 
 @lru_cache(maxsize=256)
-def order_tables(order: GenerationOrder, blocks: int) -> OrderTables:
-    """The tables of an order for that many blocks. Shared: not to be written to."""
-    slots = blocks * order.block_size
+def order_tables(order: GenerationOrder) -> OrderTables:
+    """The tables of an order. Shared: not to be written to."""
     period = lcm(order.block_size, order.directions)
     mask = order.mask(2 * period)
     return OrderTables(
-        order.positions(slots),
-        order.direction_ids(slots),
+        order.positions(2 * period),
+        order.direction_ids(period),
         mask[:period, :period],
         mask[period:, :period],
     )

@@ -254,12 +254,15 @@ class State {
   std::unique_ptr<Decoder> decoder_;
 };
 
+constexpr int64_t kLongestLimit = 1 << 30;  // slots are counted in 32 bits
+
 OrderTables read_order(int block_size, const Integers& positions, const Integers& directions,
                        const Flags& same, const Flags& earlier, int known_directions) {
   require(block_size > 0 && same.ndim() == 2 && same.shape(0) > 0, "an order has no slots");
   const py::ssize_t period = same.shape(0);
   require(same.shape(1) == period && earlier.ndim() == 2 && earlier.shape(0) == period &&
-              earlier.shape(1) == period && positions.size() == directions.size(),
+              earlier.shape(1) == period && positions.size() == 2 * period &&
+              directions.size() == period,
           "the tables of an order do not fit each other");
   OrderTables order;
   order.block_size = block_size;
@@ -296,9 +299,7 @@ py::tuple run_search(std::shared_ptr<Engine> engine, const Integers& source, int
   request.pad = pad;
   for (int s = 0; s < batch.sentences(); ++s) {
     const int64_t limit = limits.data()[s];
-    require(limit >= 0 && (limit / block_size + 1) * block_size <=
-                              static_cast<int64_t>(order.positions.size()),
-            "a limit is outside the tables of the order");
+    require(limit >= 0 && limit <= kLongestLimit, "a limit is negative, or too large");
     request.limits.push_back(static_cast<int>(limit));
   }
   for (size_t s = 0; allowed && s < allowed->size(); ++s) {

@@ -32,7 +32,8 @@ class Search {
   Search(const OrderTables& order, const SearchRequest& request, Decoder& decoder,
          SearchResult* result)
       : order_(order), request_(request), decoder_(decoder), result_(*result),
-        size_(order.block_size), topk_(size_, request.beam, request.end, request.pad) {}
+        size_(order.block_size), topk_(size_, request.beam, request.end, request.pad),
+        positions_(size_), directions_(size_) {}
 
   void run() {
     for (int s = 0; s < decoder_.rows(); ++s) {  // line 1
@@ -59,13 +60,15 @@ class Search {
     }
     mask_.resize(static_cast<size_t>(size_) * after);
     for (int z = 0; z < size_; ++z) {
+      positions_[z] = order_.position(first + z);
+      directions_[z] = order_.direction(first + z);
       for (int slot = 0; slot < after; ++slot) {
         mask_[static_cast<size_t>(z) * after + slot] = order_.may_attend(first + z, slot);
       }
     }
     // One word more where the end symbol is forbidden, because it may be one of the best.
     const int words = request_.beam + (first < request_.min_length);
-    const Block fed = {size_, &order_.positions[first], &order_.directions[first], mask_.data()};
+    const Block fed = {size_, positions_.data(), directions_.data(), mask_.data()};
     const auto start = std::chrono::steady_clock::now();
     decoder_.step(tokens_.data(), fed, words, &top_);
     result_.decoder_seconds += seconds_since(start);
@@ -193,6 +196,7 @@ class Search {
   CandidateList list_;
   std::vector<int> chosen_;  // present rows that go on
   std::vector<int32_t> tokens_;
+  std::vector<int64_t> positions_, directions_;
   std::vector<uint8_t> mask_;
 };
 

@@ -12,14 +12,21 @@
 
 namespace bothends {
 
-// What an order says of all slots of a search. Its mask repeats: whether slot `i` may attend to slot `j`
-// depends on their places within a period, and on whether it is the same period.
+// What an order says of the slots of a search. It repeats: a position grows by the same step from each
+// period to the next, and whether slot `i` may attend to slot `j` depends on their places within a period,
+// and on whether it is the same period.
 struct OrderTables {
   int block_size = 1;
   int period = 1;
-  std::vector<int64_t> positions, directions;  // of all slots, whole blocks
-  std::vector<uint8_t> same, earlier;          // (period, period)
+  std::vector<int64_t> positions;      // (2 * period,)
+  std::vector<int64_t> directions;     // (period,)
+  std::vector<uint8_t> same, earlier;  // (period, period)
 
+  int64_t position(int slot) const {
+    const int64_t place = slot % period, step = positions[place + period] - positions[place];
+    return positions[place] + slot / period * step;
+  }
+  int64_t direction(int slot) const { return directions[slot % period]; }
   bool may_attend(int i, int j) const {
     if (j / period > i / period) return false;
     const auto& table = i / period == j / period ? same : earlier;
