@@ -170,6 +170,27 @@ def test_a_changed_file_is_told_by_its_digest(tmp_path: Path) -> None:
         NativeEngine.load(model)
 
 
+def test_a_path_that_is_not_utf8(tmp_path: Path) -> None:
+    model = tmp_path / os.fsdecode(b"mod\xe9le")
+    try:
+        shutil.copytree(tiny_model("2x1", "int8"), model)
+    except OSError:
+        pytest.skip("this file system has no such names")
+    translator = Translator.load(model, threads=1)
+    assert translator.engine_name == "native"
+    assert translator.translate("ba bo").text
+    with pytest.raises(
+        BothendsError, match=r"decoder.onnx: ONNX Runtime cannot .* not UTF-8; rename"
+    ):
+        load_engine("onnx", model)
+    # The rest of a damaged file is found when the network is loaded.
+    (model / DIGESTS).unlink()
+    content = (model / ENCODER).read_bytes()
+    (model / ENCODER).write_bytes(content.replace(b"norm.", b"nrom."))
+    with pytest.raises(BothendsError, match=r"mod\udce9le: encoder.onnx: .*; `bothends export "):
+        load_engine("native", model)
+
+
 def test_two_exports_do_not_mix(tmp_path: Path) -> None:
     model = copy_of(tiny_model("2x1", "int8"), tmp_path)
     shutil.copy(tiny_model("1x1", "int8") / ENCODER, model / ENCODER)

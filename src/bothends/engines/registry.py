@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -55,7 +56,7 @@ def default_engine(
     if compiled is None or precision == "float32":
         return "onnx"
     try:
-        metadata = compiled.read_metadata(str(directory / DECODER))
+        metadata = compiled.read_metadata(os.fsencode(directory / DECODER))
     except ValueError:  # missing or damaged: ONNX Runtime reports it
         return "onnx"
     if metadata.get("precision") != "int8":

@@ -69,10 +69,12 @@ class NativeEngine:
         _check_files(module, paths, description)
         try:
             compiled = module.Engine(
-                *map(str, paths), _shape(description), _arrays(description), chosen, cores
+                *map(os.fsencode, paths), _shape(description), _arrays(description), chosen, cores
             )
         except ValueError as error:
-            raise BothendsError(f"{error}; `bothends export {directory}` writes it anew") from None
+            raise BothendsError(
+                f"{directory}: {error}; `bothends export {directory}` writes it anew"
+            ) from None
         return cls(description.model, description.order, compiled)
 
     @property
@@ -201,7 +203,7 @@ def _check_files(module: Any, paths: list[Path], description: Description) -> No
     for path in paths:
         check_file(path)
         try:
-            found.append(module.read_metadata(str(path)))
+            found.append(module.read_metadata(os.fsencode(path)))
         except ValueError as error:
             raise BothendsError(f"{path}: {error}") from None
         check_metadata(path, found[-1], description)

@@ -225,6 +225,10 @@ def _load_session(path: Path, description: Description, threads: int) -> Any:
             f"{path.parent}: {path.name} is missing; `bothends export {path.parent}` writes it"
         )
     check_file(path)
+    if not _is_unicode(path):
+        raise BothendsError(
+            f"{path}: ONNX Runtime cannot open a path that is not UTF-8; rename it, or make a link"
+        )
     onnxruntime.disable_telemetry_events()  # what people translate, and when, is their own affair
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -242,6 +246,14 @@ def _load_session(path: Path, description: Description, threads: int) -> Any:
         raise BothendsError(f"{path}: damaged, not an exported graph ({error})") from None
     check_metadata(path, metadata, description)
     return session
+
+
+def _is_unicode(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:  # bytes of a name that are no UTF-8 are halves of surrogates
+        return False
+    return True
 
 
 def _metadata(session: Any) -> dict[str, str]:

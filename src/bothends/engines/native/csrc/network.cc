@@ -197,7 +197,8 @@ Network::Network(const std::string& encoder_path, const std::string& decoder_pat
     other.slice(words, 0, c.target_words, &output, &wide_output);
     decoder_weights_ = other.pack_all();
   } catch (const DamagedFile& error) {
-    throw DamagedFile(path + ": " + error.what());
+    // Its name alone: a message is UTF-8, which the rest of the path need not be.
+    throw DamagedFile(path.substr(path.rfind('/') + 1) + ": " + error.what());
   }
   encodings_.resize(static_cast<size_t>(2 * kPositions + 1) * c.width);
   for (int p = -kPositions; p <= kPositions; ++p) {
