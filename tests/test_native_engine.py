@@ -131,6 +131,22 @@ def test_memory_stays_flat(searches: int) -> None:
     assert work(searches) - before < 4096
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is told by /proc")
+def test_memory_of_an_unusual_search_is_given_back() -> None:
+    engine = NativeEngine.load(tiny_model("2x1", "int8"))
+
+    def megabytes() -> float:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * resource.getpagesize() / 1e6
+
+    before = megabytes()
+    state = engine.encode(np.full((2000, 80), 5))
+    during = megabytes()
+    assert during > before + 40  # else this says nothing
+    del state
+    assert megabytes() < before + (during - before) / 2
+
+
 @pytest.mark.parametrize("isa", native.instruction_sets())
 def test_the_environment_names_an_instruction_set(
     isa: str, monkeypatch: pytest.MonkeyPatch

@@ -111,6 +111,7 @@ class Engine {
     return buffers;
   }
   void give_back(std::unique_ptr<DecoderBuffers> buffers) {
+    if (buffers->bytes() > kMostIdleBytes) return;  // of an unusual search, and nobody's for long
     buffers->work.team = nullptr;
     const std::lock_guard<std::mutex> guard(mutex_);
     if (idle_.size() < kMostIdle) idle_.push_back(std::move(buffers));
@@ -122,6 +123,7 @@ class Engine {
  private:
   static constexpr int kMostCores = 8;  // of one search: its products are small
   static constexpr size_t kMostIdle = 64;
+  static constexpr size_t kMostIdleBytes = size_t{32} << 20;  // of each
   std::mutex mutex_;
   std::vector<std::unique_ptr<DecoderBuffers>> idle_;
 };

@@ -27,16 +27,16 @@ Decoder::Decoder(const Network& network, DecoderBuffers& buffers, int first, int
 
 void Decoder::select(const std::vector<int>& rows) {
   next_path_.resize(rows.size() * slots_);
-  std::vector<int> sentences(rows.size());
+  next_sentences_.resize(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
-    sentences[i] = sentences_[rows[i]];
+    next_sentences_[i] = sentences_[rows[i]];
     if (slots_ > 0) {
       std::memcpy(&next_path_[i * slots_], &path_[static_cast<size_t>(rows[i]) * slots_],
                   slots_ * sizeof(int32_t));
     }
   }
   path_.swap(next_path_);
-  sentences_.swap(sentences);
+  sentences_.swap(next_sentences_);
 }
 
 // The entries that each slot of each row attends to: its row's own past, where the mask allows.

@@ -35,6 +35,12 @@ struct DecoderBuffers {
   Workspace work;
   Memory memory;
   std::vector<Buffer<float>> cache;  // of each layer, (entries, entry_stride)
+
+  size_t bytes() const {
+    size_t all = work.bytes() + memory.entries.bytes();
+    for (const Buffer<float>& layer : cache) all += layer.bytes();
+    return all;
+  }
 };
 
 class Decoder {
@@ -78,6 +84,7 @@ class Decoder {
   DecoderBuffers& buffers_;
   const std::vector<std::unique_ptr<OutputWords>>* allowed_ = nullptr;  // of each sentence
   std::vector<int> sentences_;        // of each row
+  std::vector<int> next_sentences_;
   int slots_ = 0;
   std::vector<int32_t> path_;         // (rows, slots_): a row's entries
   std::vector<int32_t> next_path_;

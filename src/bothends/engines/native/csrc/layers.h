@@ -25,6 +25,10 @@ struct Workspace {
   void product(const Kernels& kernels, const QuantisedRows& rows, const PackedMatrix& matrix,
                int first, int last, float* out, size_t out_stride, bool add) const;
   void reserve(const Network& network, size_t rows, size_t entries);
+  size_t bytes() const {
+    return x.bytes() + query.bytes() + attended.bytes() + inner.bytes() + narrow.bytes() +
+           wide.bytes() + scales.bytes() + scores.bytes() + row.bytes() + logits.bytes();
+  }
 };
 
 // A pass of so many rows through layers. `workspace.x` goes in and comes out; between sublayers the

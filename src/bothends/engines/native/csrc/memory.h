@@ -40,14 +40,15 @@ class Bytes {
 
 inline size_t round_up(size_t value, size_t step) { return (value + step - 1) / step * step; }
 
-// An array of numbers that grows and never shrinks, so that a step allocates nothing once a search
+// An array of numbers that grows and never shrinks, so that a step need not allocate it once a search
 // of the same size has run. Growing keeps what was there.
 template <typename T>
 class Buffer {
  public:
   T* data() const { return reinterpret_cast<T*>(bytes_.data()); }
   T& operator[](size_t i) const { return data()[i]; }
-  size_t size() const { return bytes_.size() / sizeof(T); }
+  size_t size() const { return bytes() / sizeof(T); }
+  size_t bytes() const { return bytes_.size(); }
 
   // At least `count` elements; old content is lost unless `kept` elements are asked to stay.
   void reserve(size_t count, size_t kept = 0) {
