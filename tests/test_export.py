@@ -28,13 +28,14 @@ from bothends.model.directory import (
     record_model,
     write_description,
 )
+from bothends.model.shortlist import SHORTLIST
 from bothends.model.spec import Network
 from bothends.model.torch.transformer import Transformer
 from bothends.model.weights import weight_shapes
 from bothends.order import GenerationOrder
 from bothends.search.generator import Generator
 from bothends.search.options import SearchOptions
-from bothends.storage.digests import DIGESTS
+from bothends.storage.digests import DIGESTS, check_file
 from bothends.text.vocabulary import VOCABULARY
 from conftest import tiny_config
 from tiny_model import sentences, tiny_model
@@ -113,6 +114,19 @@ def test_another_directory_gets_all_that_the_runtime_needs(model: Path, tmp_path
     }
     assert {path.name for path in model.iterdir()} == {CONFIG, VOCABULARY, WEIGHTS, DIGESTS}
     assert OnnxEngine.load(output).precision == "int8"
+
+
+def test_a_shortlist_goes_with_the_model(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (model / SHORTLIST).write_bytes(b"words")
+    record_model(model, [SHORTLIST])
+    assert run(["export", str(model), "--output", str(tmp_path / "one"), "--no-check"]) == 0
+    assert (tmp_path / "one" / SHORTLIST).read_bytes() == b"words"
+    check_file(tmp_path / "one" / SHORTLIST)
+    (model / SHORTLIST).write_bytes(b"wrods")
+    assert run(["export", str(model), "--output", str(tmp_path / "two"), "--no-check"]) == 1
+    assert f"{SHORTLIST}: damaged or exchanged" in capsys.readouterr().err
 
 
 def test_an_earlier_export_may_be_written_anew(model: Path, tmp_path: Path) -> None:

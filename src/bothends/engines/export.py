@@ -32,6 +32,7 @@ from bothends.model.directory import (
     write_description,
 )
 from bothends.model.hub import origin
+from bothends.model.shortlist import SHORTLIST
 from bothends.model.weights import in_float32, read_weights
 from bothends.order import GenerationOrder
 from bothends.storage.digests import check_file
@@ -58,7 +59,7 @@ def export_model(directory: Path, precision: Precision, output: Path) -> None:
 
 def _copy_rest(directory: Path, output: Path) -> None:
     """Copy what the runtime needs besides the graphs."""
-    for name in (*VOCABULARIES, CONFIG, CARD):
+    for name in (*VOCABULARIES, CONFIG, SHORTLIST, CARD):
         if (directory / name).is_file():
             if name != CARD:
                 check_file(directory / name)
