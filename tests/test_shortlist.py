@@ -315,6 +315,18 @@ def test_scores_are_of_all_words(listed_model: Path) -> None:
     assert [each.logprob for each in listed] == [each.logprob for each in plain]
 
 
+@needs_native
+def test_a_draft_changes_nothing(listed_model: Path) -> None:
+    """Not even the time: it would be read with all words, and a shortlist has fewer."""
+    lines = sentences(30, seed=5)
+    with Translator.load(listed_model, threads=1) as translator:
+        plain = translator.translate(lines, beam=1)
+        for line, expected in zip(lines, plain, strict=True):
+            drafted = translator.translate(line, beam=1, draft=line)
+            assert (drafted.tokens, drafted.steps) == (expected.tokens, expected.steps)
+            assert drafted.steps_saved == 0
+
+
 def test_another_engine_says_that_it_uses_all_words(
     listed_model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
