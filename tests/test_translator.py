@@ -340,6 +340,17 @@ class TestTranslate:
         assert not translator.translate([line], max_source_length=len(ids))[0].truncated
         assert translator.translate([line], max_source_length=len(ids) - 1)[0].truncated
 
+    def test_characters_that_become_many_tokens_are_counted(self, translator: Translator) -> None:
+        """NFKC makes 18 letters of one character of three bytes, and they become 33 bytes."""
+        line = "\ufdfa " * 8
+        (tokens,) = translator.vocabularies.source.encode([line])
+        assert len(tokens) > 100 > len(line.encode())  # else this says nothing
+        translation = translator.translate(
+            line, split_sentences=True, max_source_length=100, max_length=4
+        )
+        assert not translation.truncated
+        assert translation.sentences > 1
+
     def test_one_text_gives_one_translation(self, translator: Translator) -> None:
         (expected,) = translator.translate(["ba bo"])
         same([translator.translate("ba bo")], [expected])

@@ -6,6 +6,7 @@ import io
 import re
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +27,7 @@ from bothends.text.vocabulary import (
     Vocabularies,
     Vocabulary,
     clean_decoded,
+    most_tokens,
 )
 from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 from corpus_data import make_sentences
@@ -311,3 +313,10 @@ def test_loading_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("\n", 0), done.stderr
+
+
+def test_no_text_has_more_tokens_than_are_expected(vocabulary: Vocabulary) -> None:
+    texts = [each for each in map(chr, range(0x30000)) if unicodedata.decomposition(each)]
+    texts += ["a b c", " ", "", "\ufdfa" * 9, "\ud83d", "¼½¾"]
+    for text, tokens in zip(texts, vocabulary.encode(texts), strict=True):
+        assert len(tokens) <= most_tokens(text)

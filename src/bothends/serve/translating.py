@@ -19,6 +19,7 @@ from bothends.documents.options import DocumentReport
 from bothends.documents.plain import is_one_sentence
 from bothends.errors import BothendsError
 from bothends.serve.batching import Batcher, Kind, Outcome, settle
+from bothends.text.vocabulary import most_tokens
 from bothends.translating.translation import Translation, TranslationOptions
 from bothends.translator import Translator
 
@@ -26,8 +27,6 @@ from bothends.translator import Translator
 READ_AT_ONCE = 1_000
 #: For the sizes of batches; a guess is as good there.
 CHARACTERS_PER_TOKEN = 4
-#: A vocabulary that falls back to bytes makes at most so many tokens of a character.
-MAX_TOKENS_PER_CHARACTER = 4
 #: Readings of a document. Each translates something new; this is far more than any needs.
 MAX_READINGS = 50
 
@@ -133,7 +132,7 @@ async def translate_texts(
     drafts = iter(task.drafts)
     if task.glossary is None and task.format == "text" and len(task.texts) == 1:
         (text,) = task.texts
-        if MAX_TOKENS_PER_CHARACTER * len(text) < longest and is_one_sentence(text):
+        if most_tokens(text) <= longest and is_one_sentence(text):
             asked = await _ask(batcher, kind, [text], client, {}, on_sentence, drafts)
             return [_one_sentence(text, asked[text], task.alternatives)]
     options = document_options(translator, longest, task.glossary)
@@ -179,7 +178,7 @@ def document_options(
     """How documents are read for a model: its language, and sentences that it can take whole."""
 
     def length(text: str) -> int:
-        most = MAX_TOKENS_PER_CHARACTER * len(text) + 1
+        most = most_tokens(text)
         # Counting takes longer than all else that is done for a short sentence.
         return most if most <= longest else len(translator.vocabularies.source.encode([text])[0])
 

@@ -211,6 +211,15 @@ def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def most_tokens(text: str) -> int:
+    """At least as many tokens as any vocabulary makes of a text: to count them takes long.
+
+    One for a character of ASCII, and one for the beginning. Others become more characters, which
+    become bytes: `\ufdfa`, of three bytes, becomes 33.
+    """
+    return 1 + len(text) + 16 * (len(text.encode("utf-8", "replace")) - len(text))
+
+
 def clean_decoded(text: str) -> str:
     """Decoded text as one line, without U+FFFD, which stands for bytes of incomplete characters."""
     text = LINE_BREAKS.sub(" ", text)

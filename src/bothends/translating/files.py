@@ -21,6 +21,7 @@ from bothends.files import output_file
 from bothends.storage.places import Place
 from bothends.text.lines import LineReader
 from bothends.text.sentences import holds_several
+from bothends.text.vocabulary import most_tokens
 from bothends.translating.translation import EMPTY, Translation, TranslationOptions
 from bothends.translator import Translator
 
@@ -217,8 +218,7 @@ class Watch:
         """
         lengths = self._translator.description.lengths
         longest = None if lengths is None else lengths.longest_source
-        # A token is at least a byte, so that most lines need not be counted.
-        if longest is None or len(line.encode("utf-8", "replace")) <= longest:
+        if longest is None or most_tokens(line) <= longest:
             return ""
         tokens = len(self._translator.vocabularies.source.encode([line])[0])
         if not longest < tokens <= self._longest:

@@ -21,7 +21,7 @@ from bothends.text.clauses import cut_at_clauses
 from bothends.text.languages import short_code
 from bothends.text.repeats import remove_repeated_words
 from bothends.text.sentences import Span, split_sentences
-from bothends.text.vocabulary import Vocabularies
+from bothends.text.vocabulary import Vocabularies, most_tokens
 from bothends.translating.streaming import WindowTasks
 from bothends.translating.translation import EMPTY, Translation, TranslationOptions
 
@@ -201,10 +201,8 @@ class Translating:
         def count(text: str) -> int:
             return len(self.model.vocabularies.source.encode([text])[0])
 
-        # A token is at least a byte, so that most sentences need not be counted.
-        if len(line[span.start : span.end].encode("utf-8", "replace")) < limit:
-            return [span]
-        if count(line[span.start : span.end]) <= limit:
+        text = line[span.start : span.end]
+        if most_tokens(text) <= limit or count(text) <= limit:
             return [span]
         return cut_at_clauses(line, span, count, limit)
 
