@@ -71,8 +71,8 @@ def make_onnx_int8(model: Transformer, directory: Path) -> OnnxEngine:
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 2:
-                rounded = quantise_matrix(parameter.numpy().astype(np.float32)).dequantise()
-                parameter.copy_(torch.from_numpy(rounded))
+                rounded = quantise_matrix(parameter.numpy().astype(np.float32))
+                parameter.copy_(torch.from_numpy(rounded.values * rounded.scales[:, None]))
     return make_onnx(model, directory, "int8")
 
 

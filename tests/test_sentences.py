@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -18,7 +19,7 @@ from bothends.serve.libretranslate import NAMES
 from bothends.text.abbreviations import _NAMES, _NUMBERS, _STARTERS
 from bothends.text.clauses import cut_at_clauses
 from bothends.text.languages import _TWO_LETTERS, short_code
-from bothends.text.sentences import Span, holds_several, split_sentences, with_gaps
+from bothends.text.sentences import Span, holds_several, split_sentences
 from bothends.translating.text_model import WITHOUT_SPACES, join_sentences
 from bothends.translating.translation import EMPTY, TranslationOptions
 
@@ -164,6 +165,16 @@ TEXTS = st.text(
         st.sampled_from(list(' \n.!?"()[]„“»«。！？「」…;AaBb1.\u2029\ufffc')), st.characters()
     )
 )
+
+
+def with_gaps(text: str, spans: Sequence[Span]) -> list[str]:
+    """Gap, sentence, gap, sentence, ..., gap: their concatenation is the text."""
+    parts = []
+    end = 0
+    for span in spans:
+        parts += [text[end : span.start], text[span.start : span.end]]
+        end = span.end
+    return [*parts, text[end:]]
 
 
 @given(TEXTS, st.sampled_from([None, "en", "de", "el", "ja"]))

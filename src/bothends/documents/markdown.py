@@ -234,14 +234,6 @@ class _Document:
         return min(changed, key=lambda block: abs(block.places[0][0] - line), default=None)
 
 
-def markdown_skeleton(text: str) -> list[Any]:
-    """What must not change: blocks, code, links, images, tags; not words, nor their order."""
-    front = _FRONT_MATTER.match(text)
-    head = front[0] if front else ""
-    tokens = make_parser().parse(text[len(head) :])
-    return [head, *map(_signature, tokens)]
-
-
 def _signature(token: Token) -> Any:
     if token.type == "inline":
         return _canonical(token.children or [])

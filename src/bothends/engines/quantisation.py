@@ -36,9 +36,6 @@ class QuantisedMatrix(NamedTuple):
     values: NDArray[np.int8]  # (outputs, inputs)
     scales: NDArray[np.float32]  # (outputs,)
 
-    def dequantise(self) -> NDArray[np.float32]:
-        return self.values * self.scales[:, None]
-
 
 def quantise_matrix(matrix: NDArray[np.float32]) -> QuantisedMatrix:
     """Round each row of a matrix to multiples of a scale of its own."""

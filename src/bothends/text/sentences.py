@@ -89,16 +89,6 @@ def holds_several(text: str, language: str | None = None) -> bool:
     return len(split_sentences(text, language)) > 1
 
 
-def with_gaps(text: str, spans: Sequence[Span]) -> list[str]:
-    """Gap, sentence, gap, sentence, ..., gap: their concatenation is the text."""
-    parts = []
-    end = 0
-    for span in spans:
-        parts += [text[end : span.start], text[span.start : span.end]]
-        end = span.end
-    return [*parts, text[end:]]
-
-
 def _split_block(text: str, begin: int, end: int, language: str | None) -> list[Span]:
     block = text[begin:end]
     if language is not None and short_code(language) == "el":
