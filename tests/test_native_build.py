@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from platform import machine
 
 import pytest
 
@@ -33,6 +34,36 @@ def test_a_build_without_a_compiler_succeeds(environment: dict[str, str], tmp_pa
     build = ("build_ext", "--build-lib", tmp_path / "lib", "--build-temp", tmp_path / "objects")
     run(sys.executable, "setup.py", "--quiet", *build, cwd=ROOT, **environment)
     assert not list(tmp_path.rglob("*.so"))
+
+
+OLD_ASSEMBLER = """#!/bin/sh
+# Refuses AVX-VNNI and AMX wherever they are, and does not optimise, which takes long.
+case " $* " in *" -c "*) ;; *) exec g++ "$@" ;; esac
+g++ "$@" -O0 -save-temps=obj || exit 1
+while [ "$1" != -o ]; do shift; done
+grep -qE 'tdpbusd|[{]vex[}] vpdpbusd' "${2%.o}.s" || exit 0
+rm "$2"
+echo "Error: no such instruction" >&2
+exit 1
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(machine() != "x86_64", reason="other processors have neither")
+def test_an_old_compiler_builds_the_rest(tmp_path: Path) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("there is no compiler here")
+    compiler = tmp_path / "g++-old"
+    compiler.write_text(OLD_ASSEMBLER)
+    compiler.chmod(0o755)
+    build = ("build_ext", "--build-lib", tmp_path / "lib", "--build-temp", tmp_path / "objects")
+    both = {"CC": str(compiler), "CXX": str(compiler)}
+    run(sys.executable, "setup.py", "--quiet", *build, cwd=ROOT, **both)
+    (built,) = tmp_path.rglob("*.so")
+    code = "import _native; print(*_native.instruction_sets())"
+    found = run(sys.executable, "-c", code, cwd=built.parent).stdout.split()
+    assert found[0] == "portable"
+    assert "amx" not in found
 
 
 @pytest.fixture

@@ -32,5 +32,6 @@ def instruction_sets() -> list[str]:
 def describe() -> str:
     """One line for `bothends --version`."""
     if not is_built():
-        return "native engine: not built (no C++ compiler at installation); ONNX Runtime serves"
+        why = "no C++ compiler at installation, or it failed"
+        return f"native engine: not built ({why}); ONNX Runtime serves"
     return f"native engine: built, instruction sets {', '.join(instruction_sets())}"

@@ -29,7 +29,7 @@ unsigned saved_registers() {
 }
 
 // Tiles are 8 kB of state: Linux gives them to a process that asks.
-bool may_use_tiles() {
+[[maybe_unused]] bool may_use_tiles() {
 #if defined(__linux__) && defined(SYS_arch_prctl)
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -49,16 +49,17 @@ std::vector<Choice> find_x86_kernels() {
   const bool avx2 = avx_state && fma && bit(b, 5);
   const bool avx512 = avx2 && avx512_state && bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31);
   const bool avx512_vnni = avx512 && bit(c, 11);
-  const bool tiles = bit(d, 24) && bit(d, 25) && (saved & 0x60000) == 0x60000;
-  const bool avx_vnni = avx2 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && bit(a, 4);
+  [[maybe_unused]] const bool tiles = bit(d, 24) && bit(d, 25) && (saved & 0x60000) == 0x60000;
   if (avx2) found.emplace_back("avx2", &kAvx2Kernels);
-  if (avx512_vnni) {
-    found.emplace_back("vnni", &kAvx512VnniKernels);
-  } else if (avx_vnni) {
-    found.emplace_back("vnni", &kAvxVnniKernels);
-  }
+  if (avx512_vnni) found.emplace_back("vnni", &kAvx512VnniKernels);
+#if defined(BOTHENDS_AVXVNNI)
+  const bool avx_vnni = avx2 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && bit(a, 4);
+  if (!avx512_vnni && avx_vnni) found.emplace_back("vnni", &kAvxVnniKernels);
+#endif
+#if defined(BOTHENDS_AMX)
   // The size of a tile is the architecture's. CPUID tells it too, but virtual machines leave it out.
   if (avx512_vnni && tiles && may_use_tiles()) found.emplace_back("amx", &kAmxKernels);
+#endif
   return found;
 }
 

@@ -71,6 +71,14 @@ struct Kernels {
   void (*scan_words)(const float* logits, int n, int first_id, BestWords* best);
 };
 
+// Old compilers and assemblers lack these two; setup.py tries them.
+#if defined(__x86_64__) && !defined(BOTHENDS_WITHOUT_AVXVNNI)
+#define BOTHENDS_AVXVNNI
+#endif
+#if defined(__x86_64__) && !defined(BOTHENDS_WITHOUT_AMX)
+#define BOTHENDS_AMX
+#endif
+
 extern const Kernels kPortableKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels;

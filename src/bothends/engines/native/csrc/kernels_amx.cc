@@ -1,14 +1,15 @@
 // Kernels for AMX: tiles of 16 rows by 64 bytes, multiplied by one instruction.
 // Everything between products is AVX-512.
 
-#if defined(__x86_64__)
+#include "kernels.h"
+
+#if defined(BOTHENDS_AMX)
 
 #include <immintrin.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "kernels.h"
 #include "target.h"
 
 namespace bothends {

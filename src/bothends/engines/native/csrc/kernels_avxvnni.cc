@@ -1,13 +1,14 @@
 // Kernels for AVX-VNNI, the 256-bit VNNI of processors without AVX-512.
 
-#if defined(__x86_64__)
+#include "kernels.h"
+
+#if defined(BOTHENDS_AVXVNNI)
 
 #include <immintrin.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "kernels.h"
 #include "target.h"
 
 namespace bothends {
