@@ -29,6 +29,34 @@ _EXTENSIONS = (
     "ps1|exe|dll|so|c|h|cc|cpp|hpp|rs|go|java|rb|php|lua|ipynb|onnx|safetensors|pdf|docx?|xlsx?|pptx?"
     "|odt|png|jpe?g|gif|svg|webp|mp3|mp4|wav|zip|tar\\.gz|tgz|gz|bz2|xz|7z|whl|lock|log|env|bin|srt"
 )
+# What languages write in their own ways, so that it is left to models: dates, years from one to
+# another, decimals, thousands with dots.
+_NO_IDENTIFIER = (
+    r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
+    r"|(?:1\d|20)\d\d[-/](?:1\d|20)\d\d|\d{1,20}\.\d{1,20}|\d{1,3}(?:\.\d{3}){1,6})(?!\w|[./-]\w)"
+)
+_GAP = "[ \u00a0\u202f]"
+_BETWEEN = "[ \u00a0\u202f./-]"
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_HEX = "[0-9A-Fa-f]{1,4}"
+_IDENTIFIERS = (
+    r"(?<![\w&#])#\d{1,20}\b",
+    # IBANs
+    rf"\b[A-Z]{{2}}\d\d{_GAP}?[A-Z\d]{{4}}{_GAP}?\d[A-Z\d]{{3}}(?:{_GAP}?[A-Z\d]{{4}}){{1,6}}"
+    rf"(?:{_GAP}?[A-Z\d]{{1,3}})?\b",
+    # addresses of hosts, with a port or the size of a network
+    rf"(?<![\w.,:-]){_OCTET}(?:\.{_OCTET}){{3}}(?:/\d{{1,2}}|:\d{{1,5}})?(?!\w|[.,:-]\w)",
+    rf"(?<![\w.:])(?:(?:{_HEX}:){{3,7}}{_HEX}|(?:{_HEX}:){{1,6}}(?::{_HEX}){{1,6}})(?![\w:])",
+    # versions: three parts, or two after a v
+    rf"(?<![\w.,-])(?!{_NO_IDENTIFIER})(?:v\d{{1,6}}|\d{{1,6}}\.\d{{1,6}})(?:\.\d{{1,6}}){{1,5}}"
+    r"(?:[-+.]?[a-z]{1,8}[.-]?\d{0,4})?(?!\w|[.,-]\d)",
+    # telephones, ISBNs, invoices: runs of seven digits or more in all
+    rf"(?<![\w.,:/+-])(?=(?:\+|[A-Z]{{1,8}}-)?(?:[()]?{_BETWEEN}?[()]?\d){{7}})(?!{_NO_IDENTIFIER})"
+    rf"(?:\+|[A-Z]{{1,8}}-)?(?:\(\d{{1,6}}\)|\d{{1,20}})"
+    rf"(?:{_BETWEEN}?\(\d{{1,6}}\)|{_BETWEEN}\d{{1,20}}|(?<=\))\d{{1,20}}){{1,12}}(?:-X\b)?"
+    r"(?!\w|[.,:/-]\d)",
+    r"(?<![\w.,:/+-])(?:\+|[A-Z]{1,8}-?)?\d{5,40}(?!\w|[.,:]\d)",
+)
 _REST = rf"[^\s<>\"'`{OBJECT}]"
 # Full stops, commas and closing brackets after an address belong to the sentence.
 _END = r"[^\s<>\"'`.,;:!?()\[\]{}" + OBJECT + "。、！？）」]"
@@ -56,6 +84,8 @@ KINDS: dict[str, str] = {
     rf"|(?<![\w/.@-])[\w-]{{1,100}}(?:\.[\w-]{{1,100}}){{0,5}}\.(?:{_EXTENSIONS})\b",
     "number": rf"(?:US\$|R\$|[$€£¥₽])\s?{_NUMBER}"
     rf"|(?<![\w.,]){_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³/])",
+    # Whatever names something by its digits: with one that is wrong it names something else.
+    "identifier": "|".join(_IDENTIFIERS),
     # Emoji with what joins them, and notes of songs: few vocabularies have them.
     "symbol": "(?:[\u2600-\u27bf\u2b50\u2b55\u2669-\u266c\U0001f000-\U0001faff]"
     "[\ufe0e\ufe0f\u200d\U000e0020-\U000e007f]*)+",
