@@ -16,13 +16,8 @@ from typing import NamedTuple
 
 from bothends.errors import UsageError, nearest
 from bothends.text.sentences import OBJECT
+from bothends.text.units import UNITS
 
-_UNITS = (
-    "km/h|m/s|mph|kWh|MWh|kHz|MHz|GHz|THz|Hz|kbit/s|Mbit/s|Gbit/s|KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|PB"
-    "|km²|m²|m³|cm²|cm³|km|cm|mm|µm|μm|nm|dm|kg|mg|µg|μg|ml|mL|dl|cl|hl|kW|MW|GW|mA|mV|kV|ms|µs|μs"
-    "|ns|min|hPa|kPa|MPa|bar|dB|dpi|px|pt|em|rem|rpm|kcal|kJ|°C|°F|°|%|‰|€|£|\\$|¥|₽|USD|EUR|GBP"
-    "|BRL|JPY|CHF|m|g|t|l|L|s|h|W|V|A|K|J|N|x|×"
-)
 _NUMBER = r"\d+(?:[.,'\u00a0\u202f]\d{3})*(?:[.,]\d+)?"
 _EXTENSIONS = (
     "py|pyi|md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|conf|csv|tsv|html?|css|jsx?|tsx?|xml|sql|sh|bat|"
@@ -83,9 +78,9 @@ KINDS: dict[str, str] = {
     r"|(?<![\w/.-])(?:[\w.@+-]{1,100}/){2,30}(?:[\w@+-][\w.@+-]{0,100}(?<!\.))?"
     rf"|(?<![\w/.@-])[\w-]{{1,100}}(?:\.[\w-]{{1,100}}){{0,5}}\.(?:{_EXTENSIONS})\b",
     "number": rf"(?:US\$|R\$|[$€£¥₽])\s?{_NUMBER}"
-    rf"|(?<![\w.,]){_NUMBER}[ \u00a0\u202f]?(?:{_UNITS})(?![\w²³/])",
+    rf"|(?<![\w.,]){_NUMBER}[ \u00a0\u202f]?(?:{UNITS})(?![\w²³/])",
     # Whatever names something by its digits: with one that is wrong it names something else.
-    "identifier": "|".join(_IDENTIFIERS),
+    "identifier": f"(?=[\\dA-Za-fv#+(])(?:{'|'.join(_IDENTIFIERS)})",
     # Emoji with what joins them, and notes of songs: few vocabularies have them.
     "symbol": "(?:[\u2600-\u27bf\u2b50\u2b55\u2669-\u266c\U0001f000-\U0001faff]"
     "[\ufe0e\ufe0f\u200d\U000e0020-\U000e007f]*)+",

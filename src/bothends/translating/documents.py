@@ -18,6 +18,7 @@ from bothends.documents import (
     Glossary,
     translate_document,
 )
+from bothends.documents.protected import ALL_KINDS
 from bothends.errors import BothendsError, warn
 from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
 from bothends.translating.files import MOST_WARNINGS, TranslationOutput
@@ -55,6 +56,8 @@ class DocumentTranslator:
             glossary=glossary,
             max_length=limit,
             length=lambda text: len(vocabulary.encode([text])[0]),
+            # With --format lines, a line is taken as it is.
+            protect=ALL_KINDS if split_lines else None,
             split_lines=split_lines,
         )
         self._counts: Counter[str] = Counter()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from bothends.storage.places import Place
 from bothends.text.lines import LineReader
 from bothends.text.sentences import holds_several
 from bothends.text.vocabulary import most_tokens
+from bothends.translating.protecting import LineProtector
 from bothends.translating.translation import EMPTY, Translation, TranslationOptions
 from bothends.translator import Translator
 
@@ -277,14 +278,19 @@ def translate_files(
     *,
     strict: bool = False,
     warn_of_several: bool = False,
+    protector: LineProtector | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> int:
     """Translate all lines of some files; the number of them."""
     watch = Watch(translator, reader, options, strict=strict)
-    lines = watch.reading() if warn_of_several else reader
+    lines: Iterable[str | None] = watch.reading() if warn_of_several else reader
+    if protector is not None:
+        lines = protector.masked(lines)
     with closing(translator.stream(lines, options, advance=advance)) as translations:
         for index, translation in enumerate(translations):
             watch.see(translation)
+            if protector is not None:
+                translation = protector.mended(translation)
             output.write(reader.file_of(index), style.write(translation))
     watch.summarise()
     return watch.lines

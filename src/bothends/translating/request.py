@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from bothends.text.lines import Invalid, LineReader
 from bothends.translating.files import LineFormat, OutputFiles, StandardOutput, translate_files
+from bothends.translating.protecting import LineProtector
 from bothends.translating.translation import TranslationOptions
 from bothends.translator import LoadOptions
 
@@ -106,14 +107,20 @@ def carry_out(request: TranslationRequest) -> None:
             else:
                 count = translate_lines(documents, reader, destination)
         else:
+            options = replace(request.options, split_sentences=split)
+            # Records and scores are of what the model wrote; other lines are text to be read.
+            protects = split and request.lines == LineFormat()
             count = translate_files(
                 translator,
                 reader,
                 destination,
-                replace(request.options, split_sentences=split),
+                options,
                 request.lines,
                 strict=request.strict,
                 warn_of_several=translates and request.format == "lines",
+                protector=LineProtector(translator, options, strict=request.strict)
+                if protects
+                else None,
                 advance=advance,
             )
         if isinstance(destination, OutputFiles):

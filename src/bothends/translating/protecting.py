@@ -1,0 +1,87 @@
+"""Lines whose addresses, numbers with units and the like must come back: masked, then mended.
+
+Most lines have nothing of the kind. A quick look tells, and they are translated as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from bothends.text.units import UNITS
+from bothends.translating.translation import Translation, TranslationOptions
+from bothends.translator import Translator
+
+if TYPE_CHECKING:  # most lines need none of it, and it takes its time to import
+    from bothends.documents.masked_line import MaskedLine
+
+#: Signs that ordinary sentences do not have.
+_SIGNS = re.compile("[`<>@{}/\\\\$%#€£¥₽\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff]")
+#: Names of files and hosts have dots inside, some addresses colons; quotes end after them.
+_INSIDE = re.compile("[.:][^\\s.\"'\u2019\u201d)]")
+_DIGIT = re.compile(r"\d")
+_GAP = "[ \u00a0\u202f]"
+
+
+@cache
+def _numbers() -> re.Pattern[str]:
+    """Digits that are more than a year or a count."""
+    return re.compile(rf"\d(?:\d{{4}}|[() \u00a0\u202f./-]{{1,2}}\d|{_GAP}?(?:{UNITS})(?![\w²³/]))")
+
+
+def may_hold_spans(line: str) -> bool:
+    """A quick look whether a line has something to protect; it suspects more than there is."""
+    if _SIGNS.search(line) or _INSIDE.search(line):
+        return True
+    return _DIGIT.search(line) is not None and _numbers().search(line) is not None
+
+
+class LineProtector:
+    """Masks lines on their way to a model, and mends their translations, in the same order."""
+
+    def __init__(
+        self, translator: Translator, options: TranslationOptions, *, strict: bool = False
+    ) -> None:
+        self._translator = translator
+        self._options = options
+        self._strict = strict
+        #: for each line that is under way: itself masked, or nothing
+        self._under_way: deque[MaskedLine | None] = deque()
+
+    def masked(self, lines: Iterable[str | None]) -> Iterator[str | None]:
+        """The lines with placeholders for their spans; None, a pause, is passed on."""
+        for line in lines:
+            if line is None:
+                yield None
+                continue
+            masked = _mask(line) if may_hold_spans(line) else None
+            self._under_way.append(masked)
+            yield line if masked is None else masked.text
+
+    def mended(self, translation: Translation) -> Translation:
+        """The translation of the next line, with its spans."""
+        masked = self._under_way.popleft()
+        if masked is None:
+            return translation
+        text = masked.answer(translation.text)
+        return replace(translation, text=self._around_spans(masked.line) if text is None else text)
+
+    def _around_spans(self, line: str) -> str:
+        """The line translated as a document: its sentences, or what is between their spans."""
+        from bothends.translating.documents import DocumentTranslator
+
+        options = replace(self._options, split_sentences=False)
+        documents = DocumentTranslator(
+            self._translator, options, split_lines=True, strict=self._strict
+        )
+        return documents.translate(line.replace("\r", " "), "lines").strip()
+
+
+def _mask(line: str) -> MaskedLine | None:
+    from bothends.documents.masked_line import mask_line
+
+    return mask_line(line)

@@ -1,0 +1,89 @@
+"""Plain lines: what must not change is masked before the model, and is there after it."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from bothends import Translator
+from bothends.cli import run
+from bothends.documents.masked_line import mask_line
+from bothends.documents.protected import find_protected
+from bothends.translating.protecting import may_hold_spans
+from test_documents_protected import SENTENCES
+from tiny_model import sentences, tiny_model
+
+
+def test_a_quick_look_misses_nothing() -> None:
+    held = [line for line in SENTENCES if find_protected(line)]
+    assert len(held) > 30
+    assert [line for line in held if not may_hold_spans(line)] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "Hello, world!",
+        "In 1987, 27 people came: it rained... He said: 'Stop.' (And left.)",
+        "Seven of 12 people - all old - were there in May; 3 left.",
+    ],
+)
+def test_ordinary_lines_are_not_looked_through(line: str) -> None:
+    assert not may_hold_spans(line)
+    assert mask_line(line) is None
+
+
+def test_a_line_is_masked_and_mended() -> None:
+    masked = mask_line(" Write to a@b.org. It costs £40! 🙂 ")
+    assert masked is not None
+    assert masked.text == "Write to X1. It costs X2!"
+    assert masked.answer("x2 kostet es. An X1!") == "£40 kostet es. An a@b.org! 🙂"
+    assert masked.answer("Es kostet X2!") is None
+    assert masked.answer("X1 X1 X2 nun") is None
+
+
+def test_a_line_of_spans_alone_asks_nothing() -> None:
+    masked = mask_line("https://a.b/c 🙂\r")
+    assert masked is not None
+    assert (masked.text, masked.answer("")) == ("", "https://a.b/c 🙂")
+
+
+LINES = sentences(40, seed=5)
+#: every fourth line has two spans and two sentences
+MIXED = [
+    f"{line} a@b.org. Du {line} 5 km." if number % 4 == 3 else line
+    for number, line in enumerate(LINES)
+]
+
+
+def translate(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    text = "".join(f"{line}\n" for line in MIXED).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    return run(["translate", "--model", str(tiny_model()), *arguments])
+
+
+def test_lines_keep_their_spans_and_others_do_not_change(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert translate(monkeypatch) == 0
+    output = capsys.readouterr().out.split("\n")[:-1]
+    with Translator.load(tiny_model()) as translator:
+        plain = [each.text for each in translator.translate(LINES)]
+        raw = [each.text for each in translator.translate(MIXED)]
+    assert len(output) == len(MIXED)
+    for number, line in enumerate(output):
+        if number % 4 == 3:
+            assert (line.count("a@b.org"), line.count("5 km")) == (1, 1)
+        else:
+            assert line == plain[number]
+    assert translate(monkeypatch, "--format", "lines") == 0
+    assert capsys.readouterr().out.split("\n")[:-1] == raw
+    assert translate(monkeypatch, "--json") == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    with Translator.load(tiny_model()) as translator:
+        split = [each.text for each in translator.translate(MIXED, split_sentences=True)]
+    assert [record["text"] for record in records] == split
