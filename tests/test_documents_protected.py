@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -114,6 +115,15 @@ def test_the_fallback_translates_around_the_span() -> None:
     assert (
         translate_document("Write to a@b.org now.", "text", shout).text == "WRITE TO a@b.org NOW."
     )
+
+
+def test_an_answer_of_placeholders_alone_has_lost_the_words() -> None:
+    lazy = each(lambda text: " ".join(re.findall(r"X\d+", text)) or text.upper())
+    result = translate_document("break a@b.org 5 km", "text", lazy)
+    assert (result.text, result.report.fallbacks) == ("BREAK a@b.org 5 km", 1)
+    # A term of a glossary is a word.
+    options = DocumentOptions(glossary=Glossary.parse(["car\tWagen"]))
+    assert translate_document("The car", "text", lazy, options).text == "Wagen"
 
 
 def test_a_placeholder_that_is_in_the_text_already() -> None:

@@ -685,6 +685,18 @@ def test_a_glossary_is_honoured_or_reported(translate: Command, tmp_path: Path) 
     assert f"`{second}`" in outcome.output
 
 
+def test_blocks_that_stay_are_reported(translate: Command, tmp_path: Path) -> None:
+    document, output = tmp_path / "a.md", tmp_path / "b.md"
+    document.write_text("- ba\n\n  \tda\n\tdu\n\n- bo\n\n  \tga\n\tgi\n", encoding="utf-8")
+    outcome = translate("--output", output, document)
+    assert outcome.status == 0
+    assert f"2 blocks stay in the source language: {document}" in outcome.errors
+    outcome = translate("--strict", "--output", tmp_path / "c.md", document)
+    assert outcome.status == 1
+    assert f"2 blocks stay in the source language: {document}" in outcome.errors
+    assert not (tmp_path / "c.md").exists()
+
+
 def test_a_glossary_is_for_text(translate: Command, tmp_path: Path) -> None:
     glossary = tmp_path / "terms.tsv"
     glossary.write_text("a b\n", encoding="utf-8")

@@ -112,10 +112,11 @@ class SentenceRequest:
     def answer(self, translation: str, hints: dict[str, str]) -> tuple[list[Piece], int] | None:
         """The pieces of the translated sentence and how many tags were guessed.
 
-        None if a thing is lost or repeated. Raises `UnplaceableError` if the tags do not fit.
+        None if a thing is lost or repeated, or all words are. Raises `UnplaceableError` if the tags
+        do not fit.
         """
         found = self._style.find(translation, self.numbers)
-        if found is None:
+        if found is None or self._lost_words(translation, found):
             return None
         target: list[OffsetToken] = []
         cursor = 0
@@ -129,6 +130,15 @@ class SentenceRequest:
         writer = _Writer(translation, target, self.things)
         pieces = writer.write(placed)
         return _with_breaks(merge_new(pieces), self.items), guessed
+
+    def _lost_words(self, translation: str, found: Sequence[tuple[int, int, int]]) -> bool:
+        """Whether nothing but the names of things came back for a sentence with words."""
+        if not found or any(thing.target is not None for thing in self.things):
+            return False
+        ends = [0, *(end for _, end, _ in found)]
+        starts = [*(start for start, _, _ in found), len(translation)]
+        rest = "".join(translation[end:start] for end, start in zip(ends, starts, strict=True))
+        return has_words(self.items) and not is_words(rest)
 
     def _in_tokens(self, hints: dict[str, str]) -> tuple[list[Tag], int]:
         """The tags over source tokens instead of items, with their words and things."""

@@ -1,8 +1,9 @@
 """Documents in, documents out, and lines with a glossary: `bothends translate` on what people have.
 
 Warnings report what a reader of the output could not see: sentences that were cut, translations
-that hit their length limit or are suspiciously short, and terms of a glossary that a translation
-does not use. What is cut is named by its text: a sentence of a document has no line of its own.
+that hit their length limit or are suspiciously short, blocks that stay in the source language, and
+terms of a glossary that a translation does not use. What is cut is named by its text: a sentence of
+a document has no line of its own.
 """
 
 from __future__ import annotations
@@ -93,6 +94,15 @@ class DocumentTranslator:
             warn(f"{where}: {what}")
 
     def _count(self, report: DocumentReport) -> None:
+        if report.kept_blocks:
+            count = report.kept_blocks
+            what = f"{count:,} blocks stay" if count > 1 else "1 block stays"
+            complaint = f"{what} in the source language: {self._file}"
+            if self._strict:
+                raise BothendsError(f"{complaint}; translate it without --strict, and then by hand")
+            warn(complaint)
+        self._counts["tags"] += report.tags
+        self._counts["unplaced"] += report.unplaced_tags
         self._counts["hits"] += report.glossary_hits
         self._counts["misses"] += report.glossary_misses
         self._missed.update(report.missed_terms)
@@ -106,6 +116,8 @@ class DocumentTranslator:
         ):
             if count := self._counts[kind]:
                 warn(f"{what}: {count:,}")
+        if count := self._counts["unplaced"]:
+            warn(f"tags whose place was guessed: {count:,} of {self._counts['tags']:,}")
         if count := self._counts["misses"]:
             terms = [f"{term} ({times})" for term, times in self._missed.most_common(MOST_TERMS)]
             more = ", ..." if len(self._missed) > MOST_TERMS else ""
