@@ -240,3 +240,38 @@ def test_generated_documents_keep_their_skeleton(text: str, translator: str) -> 
 def test_pieces_are_the_content(text: str) -> None:
     pieces = inline_pieces(make_parser(), text, {})
     assert "".join(piece.raw for piece in pieces if hasattr(piece, "raw")) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("an area $a_1 * b_2$ or $x$ here", "AN AREA $a_1 * b_2$ OR $x$ HERE"),
+        ("costs $5 and $6, or $7 to me, 8$ too", "COSTS $5 AND $6, OR $7 TO ME, 8$ TOO"),
+        ("in $$x = \\$y$$ it is", "IN $$x = \\$y$$ IT IS"),
+        ("so \\(a_i\\) and \\[a = b\\] hold", "SO \\(a_i\\) AND \\[a = b\\] HOLD"),
+        ("this \\[is none\\] here", "THIS \\[IS NONE\\] HERE"),
+        ("# A title {#a-title}", "# A TITLE {#a-title}"),
+        ('a **word**{.big key="a b"} here', 'A **WORD**{.big key="a b"} HERE'),
+        ("some text\n{: .lead }", "SOME TEXT\n{: .lead }"),
+        ("see [[wiki link]] or [[a page|label]]", "SEE [[wiki link]] OR [[a page|label]]"),
+        ("see [[one]](http://a.b)", "SEE [\\[ONE\\]](http://a.b)"),
+        ("text\n::: note Title\ninside\n:::", "TEXT\n::: note Title\nINSIDE\n:::"),
+        ("$$\na\n- b\n+ c\n$$\n\ntext", "$$\na\n- b\n+ c\n$$\n\nTEXT"),
+        ("\\[\nx\n- b\n\\]\ntext", "\\[\nx\n- b\n\\]\nTEXT"),
+        ("$$ is no formula\n\n- it $$", "$$ IS NO FORMULA\n\n- IT $$"),
+        (
+            '!!! note "A title"\n    Some text\n    here.\n\n    - more\n\n        x\n\nafter',
+            '!!! note "A title"\n    SOME TEXT\n    HERE.\n\n    - MORE\n\n        X\n\nAFTER',
+        ),
+        ("- a\n\n    ???+ tip\n        body", "- A\n\n    ???+ tip\n        BODY"),
+        ('=== "Tab"\n\n    text\n\n        code', '=== "Tab"\n\n    TEXT\n\n        code'),
+        ("??? what is it?", "??? WHAT IS IT?"),
+    ],
+)
+def test_extensions_stay(source: str, expected: str) -> None:
+    result = translate_document(source, "markdown", upper)
+    assert (result.text, result.report.kept_blocks) == (expected, 0)
+    assert translate_document(source, "markdown", identity).text == source
+    for translator in EVERY.values():
+        changed = translate_document(source, "markdown", translator).text
+        assert markdown_skeleton(changed) == markdown_skeleton(source)

@@ -19,6 +19,12 @@ from markdown_it.rules_inline.state_inline import StateInline
 from markdown_it.token import Token
 
 from bothends.documents.html_scanner import OPAQUE_NAMES, VOID_NAMES
+from bothends.documents.markdown_extensions import (
+    OPAQUE,
+    add_block_rules,
+    add_inline_rule,
+    role_of,
+)
 from bothends.documents.pieces import Atom, Close, New, Open, Piece, Text
 
 #: Marks that GitHub and others know beyond CommonMark: footnotes, task boxes, alerts, emoji names.
@@ -45,6 +51,7 @@ class _RecordingParser(ParserInline):
 
     def __init__(self) -> None:
         super().__init__()
+        add_inline_rule(self)
         for rule in self.ruler.get_all_rules():
             self.ruler.at(rule, self._reporting(rule))
 
@@ -76,12 +83,13 @@ class _RecordingParser(ParserInline):
 
 
 def make_parser() -> MarkdownIt:
-    """CommonMark with GitHub's tables and strikethrough."""
+    """CommonMark with GitHub's tables and strikethrough, and extensions as opaque things."""
     parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING})
     parser.inline = _RecordingParser()
     rules = ["text", "newline", "escape", "backticks", "strikethrough", "emphasis", "link", "image"]
-    parser.inline.ruler.enableOnly([*rules, "autolink", "html_inline", "entity"])
+    parser.inline.ruler.enableOnly([*rules, "autolink", "html_inline", "entity", OPAQUE])
     parser.enable(["table"])
+    add_block_rules(parser)
     return parser
 
 
@@ -164,6 +172,8 @@ class _Builder:
             piece = Text(event.tokens[-1].content, raw)
         elif event.rule == "html_inline":
             piece = Atom(raw, "break" if raw.lower().startswith("<br") else "void")
+        elif event.rule == OPAQUE:
+            piece = Atom(raw, role_of(raw))
         elif "code_inline" in kinds or event.rule == "autolink":
             piece = Atom(raw)
         else:  # text, a line break, or backticks that close nothing
