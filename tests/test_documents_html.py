@@ -19,7 +19,8 @@ CASES = [
     ("<title>a &amp; b</title>", "<title>A &amp; B</title>"),
     ("<!-- a <b> --><!doctype html><?php a ?>",) * 2,
     ("<a href=\"x?a=1&amp;b=2\" title='t'>go</a>", "<a href=\"x?a=1&amp;b=2\" title='t'>GO</a>"),
-    ("a < 6 & b &copy; <3", "A &lt; 6 &amp; B © &lt;3"),
+    ("a < 6 & b &copy; <3", "a < 6 &amp; B &copy; <3"),
+    ("all &lt;and & some", "ALL &lt;AND &amp; SOME"),
     ("5 < 6 & 7", "5 < 6 & 7"),  # nothing to translate, nothing touched
     ("<td>a<td>b</table>", "<td>A<td>B</table>"),
     ('<span translate="no">a</span> b', '<span translate="no">a</span> B'),

@@ -50,7 +50,7 @@ CASES = [
     ("<p align=center>one\n  two</p>\n\nthree", "<p align=center>ONE\n  TWO</p>\n\nTHREE"),
     ("- <div>\n  raw\n  </div>\n",) * 2,
     ("a <kbd>key</kbd> and <b>bold</b>", "A <kbd>key</kbd> AND <b>BOLD</b>"),
-    ("a&nbsp;b &lt;c d \\*e\\*", "A B \\<C D \\*E\\*"),
+    ("a&nbsp;b &lt;cc d \\*e\\*", "A B \\<CC D \\*E\\*"),
     ("snake_case and a * b", "SNAKE_CASE AND A \\* B"),
     ("![an image](x.png) and text", "![an image](x.png) AND TEXT"),
     ("one  \ntwo\\\nthree", "ONE  \nTWO\\\nTHREE"),

@@ -1,5 +1,8 @@
 """Protected spans, placeholders and glossaries: exactly back, exactly once, or another way."""
 
+# Signs look like letters to the linter.
+# ruff: noqa: RUF001
+
 from __future__ import annotations
 
 import re
@@ -66,6 +69,23 @@ SPANS = [
         )
     ),
     ("identifier", "it was on 01.02.2022.", None),
+    ("notation", "we like C# most", "C#"),
+    ("notation", "g++, or C++.", "g++"),
+    ("notation", "with x^2 it", "x^2"),
+    ("notation", "with x^{n+1} it", "x^{n+1}"),
+    ("notation", "the Acme® is", "Acme®"),
+    ("notation", "if x < 5 then", "x < 5"),
+    ("notation", "if p<=0.05, then", "p<=0.05"),
+    ("notation", "the heat > 30 is", "> 30"),
+    ("notation", "costs = gains", "="),
+    ("notation", "it is 3×4 here", "3×4"),
+    ("notation", "see §5a there", "§5a"),
+    ("notation", "max=5 and a C or # or A+ or I", None),
+    ("notation", "> 5 of us agree", None),
+    ("notation", "it is less (< 5) now", "< 5"),
+    ("symbol", "© all of us", "©"),
+    ("symbol", "File → Save", "→"),
+    ("symbol", "It – or — is “so” … isn’t it?", None),
     ("handle", "ask @some_one now", "@some_one"),
     ("path", "open /usr/share/doc/x.txt.", "/usr/share/doc/x.txt"),
     ("path", "open ~/.bashrc and", "~/.bashrc"),
@@ -97,6 +117,13 @@ def test_each_span_comes_back_exactly_once(translator: str, style: str) -> None:
         for span in set(spans):
             # A translator may write a span of its own; garbage writes {y} and code.
             assert result.text.count(span) == spans.count(span), (sentence, result.text)
+
+
+def test_signs_stay_as_they_are_spelled() -> None:
+    source = "<p>&copy; by us: File &rarr; Save if x &lt; 5 in C#.</p>"
+    result = translate_document(source, "html", upper)
+    assert result.text == "<p>&copy; BY US: FILE &rarr; SAVE IF x &lt; 5 IN C#.</p>"
+    assert translate_document(source, "html", forget).text == source
 
 
 def test_fallbacks_are_counted() -> None:

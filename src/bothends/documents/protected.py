@@ -5,7 +5,7 @@ earlier in the table.
 """
 
 # Marks of other scripts look like ours to the linter.
-# ruff: noqa: RUF001
+# ruff: noqa: RUF001, RUF003
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from bothends.errors import UsageError, nearest
 from bothends.text.sentences import OBJECT
-from bothends.text.units import UNITS
+from bothends.text.units import SIGNS, UNITS
 
 _NUMBER = r"\d+(?:[.,'\u00a0\u202f]\d{3})*(?:[.,]\d+)?"
 _EXTENSIONS = (
@@ -52,6 +52,9 @@ _IDENTIFIERS = (
     r"(?!\w|[.,:/-]\d)",
     r"(?<![\w.,:/+-])(?:\+|[A-Z]{1,8}-?)?\d{5,40}(?!\w|[.,:]\d)",
 )
+_COMPARISON = "(?:[<>=!]=|[<>=≤≥≠≈])"
+# A number, or a name of one letter, perhaps with an index: words are translated.
+_OPERAND = r"(?:-?\d{1,20}(?:[.,]\d{1,20}){0,6}%?|[A-Za-z]\d?)"
 _REST = rf"[^\s<>\"'`{OBJECT}]"
 # Full stops, commas and closing brackets after an address belong to the sentence.
 _END = r"[^\s<>\"'`.,;:!?()\[\]{}" + OBJECT + "。、！？）」]"
@@ -81,9 +84,16 @@ KINDS: dict[str, str] = {
     rf"|(?<![\w.,]){_NUMBER}[ \u00a0\u202f]?(?:{UNITS})(?![\w²³/])",
     # Whatever names something by its digits: with one that is wrong it names something else.
     "identifier": f"(?=[\\dA-Za-fv#+(])(?:{'|'.join(_IDENTIFIERS)})",
-    # Emoji with what joins them, and notes of songs: few vocabularies have them.
-    "symbol": "(?:[\u2600-\u27bf\u2b50\u2b55\u2669-\u266c\U0001f000-\U0001faff]"
-    "[\ufe0e\ufe0f\u200d\U000e0020-\U000e007f]*)+",
+    # C#, C++, Acme®; x^2; 3×4, §5, ±5; x < 5, p >= 0.05, a = b
+    "notation": r"(?<![\w.])[A-Za-z][\w-]{0,40}[®™]|(?<![\w.])[A-Za-z]{1,3}(?:\+\+|#)(?![\w+#])"
+    rf"|(?<![\w.])\w{{1,20}}\^(?:\w{{1,20}}|\{{[^{{}}\n]{{1,40}}\}}|\([^()\n]{{1,40}}\))"
+    r"|(?<![\w.])\d[\d.,]{0,20} ?[×÷] ?\d{1,20}(?:[.,]\d{1,20})?(?!\w)|©\d{4}(?!\w)"
+    r"|(?<!\w)[§±≈]{1,2} ?\d{1,20}(?:[.,]\d{1,20}){0,6}[a-z]?(?!\w|[.,]\d)"
+    rf"|(?:(?<![\w.]){_OPERAND} ?|(?<=\S\s)|(?<=\()){_COMPARISON} ?{_OPERAND}(?!\w|[.,]\d)"
+    # alone; at the beginning it would be the mark of a quote
+    rf"|(?<=\S\s){_COMPARISON}(?=\s)",
+    # Emoji with what joins them, notes of songs, ©, →: few vocabularies have them.
+    "symbol": f"(?:[{SIGNS}][\ufe0e\ufe0f\u200d\U000e0020-\U000e007f]*)+",
     "handle": r"(?<![\w@/.])@[A-Za-z_][\w-]{0,60}(?:/[\w.-]{1,60}\w)?\b",
 }
 ALL_KINDS = frozenset(KINDS)

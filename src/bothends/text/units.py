@@ -1,4 +1,4 @@
-"""Units of numbers, as patterns write them: what is beside a number that must come back."""
+"""Units of numbers and signs that must come back, as patterns write them."""
 
 # Signs look like letters to the linter.
 # ruff: noqa: RUF001
@@ -8,4 +8,10 @@ UNITS = (
     "|km²|m²|m³|cm²|cm³|km|cm|mm|µm|μm|nm|dm|kg|mg|µg|μg|ml|mL|dl|cl|hl|kW|MW|GW|mA|mV|kV|ms|µs|μs"
     "|ns|min|hPa|kPa|MPa|bar|dB|dpi|px|pt|em|rem|rpm|kcal|kJ|°C|°F|°|%|‰|€|£|\\$|¥|₽|USD|EUR|GBP"
     "|BRL|JPY|CHF|m|g|t|l|L|s|h|W|V|A|K|J|N|x|×"
+)
+
+#: Signs that few models write: © § ¶ † ‡ • and others, arrows, operators, shapes, emoji.
+SIGNS = (
+    "\u00a7\u00a9\u00ac\u00ae\u00b1\u00b6\u00d7\u00f7\u2020-\u2023\u2122\u2190-\u23ff\u2500-\u27bf"
+    "\u27f0-\u27ff\u2900-\u2bff\U0001f000-\U0001faff"
 )

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from bothends.text.units import UNITS
+from bothends.text.units import SIGNS, UNITS
 from bothends.translating.translation import Translation, TranslationOptions
 from bothends.translator import Translator
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # most lines need none of it, and it takes its time to import
     from bothends.documents.masked_line import MaskedLine
 
 #: Signs that ordinary sentences do not have.
-_SIGNS = re.compile("[`<>@{}/\\\\$%#€£¥₽\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff]")
+_SIGNS = re.compile(rf"[`<>=^@{{}}/\\$%#€£¥₽{SIGNS}]|\+\+")
 #: Names of files and hosts have dots inside, some addresses colons; quotes end after them.
 _INSIDE = re.compile("[.:][^\\s.\"'\u2019\u201d)]")
 _DIGIT = re.compile(r"\d")
