@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from bothends.documents import Glossary
+from bothends.model.bundled import find_model
+from bothends.model.directory import CONFIG, read_description, record_model, write_description
+from bothends.model.lengths import SHORTEST_SOURCE, LengthStatistics
 from bothends.serve.app import create_app
 from bothends.serve.keys import ApiKeys, add_key
 from bothends.serve.limits import Limits
@@ -259,6 +263,29 @@ def test_v1_alternatives_are_for_sentences(client: TestClient) -> None:
     body["end"] = 10**6
     body["translation"] = "ab"
     assert "not in the translation" in error(client.post("/v1/alternatives", json=body), 400)
+
+
+@pytest.mark.parametrize("body", [{}, {"format": "markdown"}, {"glossary": {"zebra": "zebra"}}])
+def test_v1_cuts_sentences_that_are_longer_than_all_that_the_model_learned_from(
+    tmp_path: Path, body: dict[str, Any]
+) -> None:
+    model = Path(shutil.copytree(find_model(None), tmp_path / "model"))
+    lengths = LengthStatistics(mean=5.0, spread=0.1, longest_source=12)
+    description = read_description(model).model_copy(update={"lengths": lengths})
+    write_description(model, description)
+    record_model(model, [CONFIG])
+    # Few enough characters to be taken as they are, if nothing but `max_source_length` counted
+    text = "He was hungry, she was tired, they were cold, and we all wanted to go home."
+    with served(models=(model,)) as client:
+        answer = client.post("/v1/translate", json={"text": text, **body}).json()
+    (result,) = answer["results"]
+    assert result["report"]["cut_sentences"] == 1
+    assert max(len(each["source_pieces"]) for each in result["sentences"]) <= 12
+    assert " ".join(each["source"] for each in result["sentences"]) == text
+    # By these lengths, a translation has 148 times the tokens of its source
+    assert [each["short"] for each in result["sentences"]] == [
+        len(each["source_pieces"]) >= SHORTEST_SOURCE for each in result["sentences"]
+    ]
 
 
 # What is refused, and how

@@ -292,7 +292,7 @@ def test_the_server_says_what_the_document_function_says(server: Served) -> None
         text,
         "markdown",
         lambda lines: [each.text for each in model.translate(list(lines))],
-        document_options(model, 512, None),
+        document_options(model, model.longest_sentence(), None),
     ).text
     body = {"q": text, "source": "en", "target": "pt", "format": "markdown"}
     answer = httpx.post(f"http://127.0.0.1:{server.port}/translate", json=body)

@@ -218,6 +218,14 @@ class Translator:
         learned positions for, if those are fewer."""
         return self._model.longest_source(options or TranslationOptions())
 
+    def longest_sentence(self, options: TranslationOptions | None = None) -> int:
+        """Tokens of a sentence that is translated whole; cut a longer one at its clauses.
+
+        That is `max_source_length`, or fewer if the model has learned from shorter ones only.
+        `split_sentences` cuts so by itself.
+        """
+        return self._model.longest_sentence(options or TranslationOptions())
+
     def submit(
         self,
         text: str,

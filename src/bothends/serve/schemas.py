@@ -121,7 +121,10 @@ class V1Hypothesis(BaseModel):
 class Sentence(V1Hypothesis):
     source: str
     source_pieces: list[str]
-    truncated: bool
+    truncated: bool = Field(description="True if it was too long, and its end is not translated.")
+    short: bool = Field(
+        description="True if it is much shorter than its source: it may lack a part."
+    )
     seconds: float = Field(description="Time of its batch, which it may have shared.")
     hypotheses: list[V1Hypothesis] = Field(description="The `n_best`, this one first.")
 

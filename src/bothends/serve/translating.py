@@ -128,7 +128,7 @@ async def translate_texts(
     If the task is cancelled, so is all its work that has not begun.
     """
     kind = TranslateBatch(translator, task.options)
-    longest = translator.longest_source(task.options)
+    longest = translator.longest_sentence(task.options)
     drafts = iter(task.drafts)
     if task.glossary is None and task.format == "text" and len(task.texts) == 1:
         (text,) = task.texts
@@ -175,7 +175,7 @@ def _submit(
 def document_options(
     translator: Translator, longest: int, glossary: Glossary | None
 ) -> DocumentOptions:
-    """How documents are read for a model: its language, and sentences that it can take whole."""
+    """How documents are read for a model: its language, and sentences of at most so many tokens."""
 
     def length(text: str) -> int:
         most = most_tokens(text)

@@ -216,6 +216,7 @@ def _sentence(order: GenerationOrder, sentence: TranslatedSentence) -> Sentence:
         source=sentence.source,
         source_pieces=list(best.source_pieces),
         truncated=best.truncated,
+        short=best.short,
         seconds=round(best.time, 6),
         hypotheses=[_hypothesis(order, each) for each in best.hypotheses],
     )

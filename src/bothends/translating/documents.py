@@ -45,9 +45,7 @@ class DocumentTranslator:
         advance: Callable[[int], None] | None = None,
     ) -> None:
         description, vocabulary = translator.description, translator.vocabularies.source
-        self._longest = limit = translator.longest_source(options)
-        if description.lengths is not None and description.lengths.longest_source is not None:
-            limit = min(limit, description.lengths.longest_source)
+        self._longest = translator.longest_source(options)
         self._translator = translator
         self._options = options
         self._strict = strict
@@ -55,7 +53,7 @@ class DocumentTranslator:
         self._document = DocumentOptions(
             language=description.source_language,
             glossary=glossary,
-            max_length=limit,
+            max_length=translator.longest_sentence(options),
             length=lambda text: len(vocabulary.encode([text])[0]),
             # With --format lines, a line is taken as it is.
             protect=ALL_KINDS if split_lines else None,

@@ -46,6 +46,12 @@ class TextModel:
         """Tokens of a source that are translated; learned positions may allow fewer than asked."""
         return self.generator.longest_source(options.max_source_length)
 
+    def longest_sentence(self, options: TranslationOptions) -> int:
+        """Tokens of a sentence that is translated whole; a longer one is cut at its clauses."""
+        longest = self.longest_source(options)
+        learned = None if self.lengths is None else self.lengths.longest_source
+        return longest if learned is None else min(longest, learned)
+
     def translate_from_draft(
         self, source: Tokens, draft: Sequence[int], options: TranslationOptions
     ) -> Translation:
@@ -187,9 +193,7 @@ class Translating:
         """The sentences of a line; one that is too long for the model is cut at its clauses."""
         if not self.options.split_sentences:
             return [line]
-        limit, lengths = self.model.longest_source(self.options), self.model.lengths
-        if lengths is not None and lengths.longest_source is not None:
-            limit = min(limit, lengths.longest_source)
+        limit = self.model.longest_sentence(self.options)
         spans = [
             part
             for span in split_sentences(line, self.source_language)
