@@ -387,6 +387,28 @@ def test_what_only_a_job_can_do_is_said(
     assert (status, expected in message) == (2, True), message
 
 
+@pytest.mark.parametrize("name", ["a.srt", "a.md", "a.HTML", "a.txt", "memory://x/a.md"])
+def test_documents_are_no_lines(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `translate` takes for a document by its name, a job does not take for lines."""
+    file = name if "://" in name else str(write_lines(tmp_path / name, ["x"]))
+    words = ["translate", file, "--output", str(tmp_path / "out"), "--workers=1"]
+    assert error_line(words, capsys) == (
+        2,
+        f"{file}: a job translates lines, not documents; leave out --workers, or say "
+        "--format lines",
+    )
+    assert not (tmp_path / "out.job").exists()
+
+
+def test_a_job_takes_lines_whatever_their_name(tmp_path: Path) -> None:
+    text = write_lines(tmp_path / "text.txt", ["ba bo", "da du"])
+    model = ["--model", str(tiny_model("1x1")), "--format=lines", "--workers=1"]
+    assert run(["translate", str(text), "--output", str(tmp_path / "out"), *model]) == 0
+    assert (tmp_path / "out").read_text().count("\n") == 2
+
+
 def test_a_job_needs_files_and_a_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = str(write_lines(tmp_path / "text", ["x"]))
     for words in ([], [text], ["--output", str(tmp_path / "out")]):

@@ -83,6 +83,22 @@ class SearchSettings:
     max_source_length: int
 
 
+def check_lines(files: Iterable[Place], format_: str | None) -> None:
+    """A job cuts its input into shards of lines, which would tear a document apart. Those that
+    `translate` takes for documents by their names are refused, too."""
+    if format_ not in (None, "lines"):
+        raise UsageError(f"--format {format_}: a job translates lines, not documents")
+    if format_ is None:
+        from bothends.documents import format_of
+
+        for file in files:
+            if format_of(file.name) != "lines":
+                raise UsageError(
+                    f"{file}: a job translates lines, not documents; leave out --workers, or say "
+                    "--format lines"
+                )
+
+
 def job_teacher(
     model: Path | None, engine: EngineName | None, search: SearchSettings, format_: str | None
 ) -> ModelTeacher:
@@ -92,8 +108,6 @@ def job_teacher(
     from bothends.model.bundled import find_model
     from bothends.model.directory import read_description
 
-    if format_ not in (None, "lines"):
-        raise UsageError(f"--format {format_}: a job translates lines, not documents")
     directory = find_model(model, weights=engine == "torch")
     # A summary is of all sentences of a line.
     splits = format_ is None and read_description(directory).task == "translation"

@@ -17,6 +17,7 @@ from bothends.cli.bulk import (
     ShardOption,
     ShardPictureOption,
     WorkersOption,
+    check_lines,
     job_teacher,
     translate_job,
 )
@@ -135,10 +136,12 @@ def translate(
                 "a job (--workers, --shard) takes only these options: --beam, --length-penalty, "
                 "--max-source-length, --engine and --format lines"
             )
+        sources = expand_globs(places)
+        check_lines(sources, format_)
         search = SearchSettings(beam, length_penalty, max_source_length)
         teacher = job_teacher(model, engine, search, format_)
         settings = JobSettings(workers, shard, shard_lines, on_crash, same_kind, picture)
-        translate_job(teacher, expand_globs(places), written, settings)
+        translate_job(teacher, sources, written, settings)
         return
     if same_kind or picture is not None or on_crash != "error":
         raise UsageError("--same-kind, --picture and --on-crash are for jobs: add --workers")
