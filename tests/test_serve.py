@@ -65,6 +65,15 @@ def test_a_text_as_a_form(client: TestClient) -> None:
     assert answer.json() == {"translatedText": HUNGER}
 
 
+def test_a_form_that_is_not_escaped(client: TestClient) -> None:
+    """As `curl -d q='...'` sends it."""
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    text = "José is hungry."
+    raw = client.post("/translate", content=f"q={text}&source=en&target=pt".encode(), headers=kind)
+    assert raw.json() == client.post("/translate", data={"q": text, **PAIR}).json()
+    assert "José" in raw.json()["translatedText"]
+
+
 def test_the_language_of_a_text(client: TestClient) -> None:
     first, *others = client.post("/detect", json={"q": HUNGRY}).json()
     assert first["language"] == PAIR["source"]

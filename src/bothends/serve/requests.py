@@ -71,7 +71,7 @@ def parse_json(body: bytes, model: type[Model]) -> Model:
 
 def parse_form(body: bytes, model: type[Model]) -> Model:
     try:
-        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict")
+        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, errors="strict")
     except ValueError:
         raise UsageError("the request is not understood: not a form in UTF-8") from None
     values: dict[str, list[str]] = {}
