@@ -18,7 +18,9 @@ from bothends.model.bundled import find_model
 from bothends.model.directory import CONFIG, read_description, record_model, write_description
 from bothends.model.lengths import SHORTEST_SOURCE, LengthStatistics
 from bothends.serve.app import create_app
+from bothends.serve.detection import Detected
 from bothends.serve.keys import ApiKeys, add_key
+from bothends.serve.libretranslate import SURE
 from bothends.serve.limits import Limits
 from bothends.serve.service import ServeOptions
 from bothends.translator import Translator
@@ -92,9 +94,32 @@ def test_a_source_that_is_detected(client: TestClient) -> None:
     assert answer["detectedLanguage"]["language"] == PAIR["source"]
     several = client.post("/translate", json={"q": [HUNGRY, HUNGRY], **automatic}).json()
     assert several["detectedLanguage"] == [answer["detectedLanguage"]] * 2
-    # What cannot be told, or is in no model's source language, goes to the first model
+    # What cannot be told goes to the first model
     assert client.post("/translate", json={"q": "1", **automatic}).json() == {"translatedText": "1"}
-    assert client.post("/translate", json={"q": HUNGER, **automatic}).status_code == 200
+
+
+def test_a_text_that_is_in_the_target_language_already(client: TestClient) -> None:
+    automatic = {**PAIR, "source": "auto"}
+    text = "Onde fica a estação, por favor? Não sei onde estou."
+    answer = client.post("/translate", json={"q": text, "alternatives": 1, **automatic}).json()
+    assert (answer["translatedText"], answer["alternatives"]) == (text, [])
+    assert answer["detectedLanguage"]["language"] == PAIR["target"]
+    # Also among others, even if the language of one cannot be told
+    answer = client.post("/translate", json={"q": [text, HUNGRY, "1", text], **automatic}).json()
+    assert answer == {"translatedText": [text, HUNGER, "1", text]}
+
+
+@pytest.mark.parametrize("confidence", [79.9, 80.0])
+def test_a_text_in_a_language_that_no_model_translates_from(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, confidence: float
+) -> None:
+    found = [Detected("xx", confidence), Detected("en", 100 - confidence)]
+    monkeypatch.setattr("bothends.serve.detection.Detector.detect", lambda self, text: found)
+    answer = client.post("/translate", json={"q": HUNGRY, **PAIR, "source": "auto"})
+    if confidence < SURE:
+        assert answer.json()["translatedText"] == HUNGER
+    else:
+        assert "no model translates from 'xx' to 'pt'" in error(answer, 400)
 
 
 def test_a_server_without_a_detector_says_so(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from bothends.documents.options import DocumentReport
 from bothends.serve.detection import Detected
 from bothends.serve.limits import Limits, check_size
 from bothends.serve.models import Models
@@ -29,7 +30,7 @@ from bothends.serve.schemas import (
     Problem,
 )
 from bothends.serve.service import Service
-from bothends.serve.translating import Task
+from bothends.serve.translating import Task, TranslatedText
 from bothends.translating.translation import TranslationOptions
 
 router = APIRouter(tags=["LibreTranslate"])
@@ -44,6 +45,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     503: {"model": Problem, "description": "Busy; `Retry-After` says when to come back."},
     504: {"model": Problem, "description": "Took too long."},
 }
+
+#: Percent of confidence from which on a detected language is taken for granted.
+SURE = 80.0
 
 NAMES = {
     "ar": "Arabic", "bg": "Bulgarian", "cs": "Czech", "da": "Danish", "de": "German",
@@ -75,19 +79,28 @@ async def translate(request: Request) -> Response:
     client = identify(request, body.api_key)
     texts = [body.q] if isinstance(body.q, str) else body.q
     detected = await _detect(service, texts, body.source)
-    source = _best_source(service.models, detected, body.target) or body.source
-    model = service.models.find(None, source, body.target)
+    done = [each is not None and each.language == body.target for each in detected]
+    foreign = [text for text, is_done in zip(texts, done, strict=True) if not is_done]
     count = body.alternatives
-    task = Task(texts, body.format, _options(count), service.options.glossary, count)
-    with service.until_answered(request.scope, request.receive):
-        found = await service.translate(client, model, task)
+    answers: Iterator[TranslatedText] = iter(())
+    if foreign or not texts:
+        source = _best_source(service.models, detected, body.target) or body.source
+        model = service.models.find(None, source, body.target)
+        task = Task(foreign, body.format, _options(count), service.options.glossary, count)
+        with service.until_answered(request.scope, request.receive):
+            answers = iter(await service.translate(client, model, task))
+    found = [
+        TranslatedText(text, (), DocumentReport()) if is_done else next(answers)
+        for text, is_done in zip(texts, done, strict=True)
+    ]
+    told = [each for each in detected if each is not None]
     several = not isinstance(body.q, str)
     translated = [each.text for each in found]
     others = [list(each.alternatives) for each in found]
     answer = LibreTranslateResponse(
         translatedText=translated if several else translated[0],
         alternatives=None if not count else others if several else others[0],
-        detectedLanguage=(detected if several else detected[0]) if detected else None,
+        detectedLanguage=(told if several else told[0]) if told and None not in detected else None,
     )
     return Response(answer.model_dump_json(exclude_none=True), media_type=JSON)
 
@@ -114,23 +127,34 @@ def _detected(found: Detected) -> DetectedLanguage:
     return DetectedLanguage(confidence=found.confidence, language=found.language)
 
 
-async def _detect(service: Service, texts: Sequence[str], source: str) -> list[DetectedLanguage]:
-    """The language of each text if the source is `auto`; none if not all can be told."""
+async def _detect(
+    service: Service, texts: Sequence[str], source: str
+) -> list[DetectedLanguage | None]:
+    """The language of each text if the source is `auto`, where it can be told."""
     if source != "auto" or not service.detector.available:
-        return []
+        return [None] * len(texts)
     check_size(list(texts), service.limits)
     found = [await service.detect(text) for text in texts]
-    return [_detected(each[0]) for each in found] if all(found) else []
+    return [_detected(each[0]) if each else None for each in found]
 
 
-def _best_source(models: Models, detected: Sequence[DetectedLanguage], target: str) -> str | None:
-    """The language that most texts are in, if a model translates from it."""
+def _best_source(
+    models: Models, detected: Sequence[DetectedLanguage | None], target: str
+) -> str | None:
+    """The language that most texts are in, of those that a model translates from.
+
+    A text that is surely in another language is an error: a model would write nonsense.
+    """
+    told = [each for each in detected if each is not None and each.language != target]
+    for each in told:
+        if each.confidence >= SURE:
+            models.find(None, each.language, target)
     sources = {
         model.description.source_language
         for model in models.all
         if model.description.target_language == target
     }
-    votes = Counter(each.language for each in detected if each.language in sources)
+    votes = Counter(each.language for each in told if each.language in sources)
     return votes.most_common(1)[0][0] if votes else None
 
 
