@@ -9,6 +9,7 @@ import pytest
 
 from bothends.cli import run
 from bothends.engines.torch import TorchEngine
+from bothends.errors import UsageError
 from bothends.order import GenerationOrder
 from bothends.search.scoring import force_scores, force_scores_of_each
 from bothends.text.vocabulary import SpecialTokens
@@ -84,6 +85,29 @@ def test_a_model_with_another_vocabulary_reads_the_text(tmp_path: Path) -> None:
     object.__setattr__(other._model, "vocabularies", type(other.vocabularies)(renamed, renamed))  # type: ignore[arg-type]
     again = fast.rescored_by(other).translate(LINES[:6], beam=3)
     assert [each.text for each in again] == [each.text for each in known]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "wrong"),
+    [
+        (("en", "de"), "target language is 'de' .* target language is 'pt'"),
+        (("fr", "pt"), "source language is 'fr' .* source language is 'en'"),
+        (("en_GB", "pt-BR"), None),
+        ((None, "pt"), None),
+    ],
+)
+def test_a_model_of_other_languages_does_not_rank(
+    theirs: tuple[str | None, str], wrong: str | None
+) -> None:
+    fast, other = (Translator.load(tiny_model(order), threads=1) for order in ("2x1", "1x1"))
+    for each, (source, target) in ((fast, ("en", "pt")), (other, theirs)):
+        named = {"source_language": source, "target_language": target}
+        each.description = each.description.model_copy(update=named)
+    if wrong is None:
+        fast.rescored_by(other)
+        return
+    with pytest.raises(UsageError, match=wrong):
+        fast.rescored_by(other)
 
 
 def test_the_command(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:

@@ -361,13 +361,17 @@ class Translator:
     def rescored_by(self, other: Translator) -> Translator:
         """A translator that ranks the hypotheses of its beam by `other`'s logprobs as well.
 
-        For a model that writes several words at once, and a `1x1` model that reads all of its
-        hypotheses in one pass. The `score` of a translation is then the mean of both logprobs,
-        normalised; its `logprob` stays this model's. It has workers of its own. `fill` and drafts
-        do not use `other`.
-        """
-        from bothends.translating.rescoring import RescoredModel
+        For a model that writes several words at once, and a `1x1` model of the same languages that
+        reads all of its hypotheses in one pass. The `score` of a translation is then the mean of
+        both logprobs, normalised; its `logprob` stays this model's. It has workers of its own.
+        `fill` and drafts do not use `other`.
 
+        Raises:
+            UsageError: The models name different languages.
+        """
+        from bothends.translating.rescoring import RescoredModel, check_languages
+
+        check_languages(self.description, other.description)
         rescored = copy(self)
         rescored._model = RescoredModel.of(self._model, other._model)
         rescored._workers = Workers(self.threads)

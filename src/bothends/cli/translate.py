@@ -84,7 +84,8 @@ def translate(
     rescore: Annotated[
         Path | None,
         typer.Option(
-            metavar="MODEL", help="A 1x1 model that ranks the beam together with the model."
+            metavar="MODEL",
+            help="A model that ranks the beam, too: a 1x1 model of the same languages.",
         ),
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print SCORE<TAB>TEXT.")] = False,
