@@ -168,12 +168,26 @@ def test_an_answer_is_missing() -> None:
         translate_document("One.\n\nTwo.", "text", lambda _: ["x"])
 
 
+KNOWN = "text, markdown, html, srt"
+
+
 def test_formats_by_name() -> None:
     names = ["a.md", "B.HTML", "c.srt", "d.txt", "e", "f.en", "g.htm", "dir.md/h"]
     found = [format_of(name) for name in names]
     assert found == ["markdown", "html", "srt", "text", "lines", "lines", "html", "lines"]
+    assert (format_of("a.md.gz"), format_of("b.en.gz")) == ("markdown", "lines")
     with pytest.raises(UsageError, match="did you mean markdown"):
         translate_document("x", "markdwn", identity)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["x.po", "X.CSV", "x.json.gz", "x.docx", "x.xlf", "x.yml"])
+def test_formats_whose_markup_would_be_translated(name: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        format_of(f"dir/{name}")
+    assert str(refusal.value) == (
+        f"dir/{name}: not a format that keeps its markup ({KNOWN}); --format lines translates it "
+        "line by line, markup included"
+    )
 
 
 def test_the_page_on_documents_is_right() -> None:

@@ -448,6 +448,7 @@ class TestErrors:
             ),
             (["--min-length=100000"], 2, "error: --min-length 100000: at most 2048; every"),
             (["--beam=300"], 2, "error: --beam 300: at most 256"),
+            (["messages.po"], 2, "messages.po: not a format that keeps its markup"),
             (["--format=srt", "--json"], 2, "--format srt: is written as text, without --n-best"),
             (["no-*.such"], 1, "no-*.such: no file matches"),
             (["--output=no/x"], 1, "--output no/x: no is no directory to write to"),

@@ -43,6 +43,8 @@ __all__ = [
 DocumentFormat = Literal["lines", "text", "markdown", "html", "srt"]
 FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
 
+_KNOWN = tuple(each for each in FORMATS if each != "lines")
+
 _SUFFIXES: dict[str, DocumentFormat] = {
     ".txt": "text",
     ".text": "text",
@@ -56,9 +58,25 @@ _SUFFIXES: dict[str, DocumentFormat] = {
 }
 
 
+#: Formats with a structure that is not known here: as lines, it would be translated, too.
+_FOREIGN_SUFFIXES = frozenset(
+    ".ass .csv .doc .docx .epub .ipynb .json .jsonl .odt .pdf .po .pot .pptx .rst .rtf .ssa .tex "
+    ".tsv .xliff .xlf .xlsx .xml .yaml .yml".split()
+)
+
+
 def format_of(path: Path | str) -> DocumentFormat:
-    """The format that a file name tells; `lines` if it tells none."""
-    return _SUFFIXES.get(Path(path).suffix.lower(), "lines")
+    """The format that a file name tells, compressed or not; `lines` if it tells none.
+
+    A format whose markup could not be kept is a `UsageError`.
+    """
+    suffix = Path(str(path).removesuffix(".gz")).suffix.lower()
+    if suffix in _FOREIGN_SUFFIXES:
+        raise UsageError(
+            f"{path}: not a format that keeps its markup ({', '.join(_KNOWN)}); --format lines "
+            "translates it line by line, markup included"
+        )
+    return _SUFFIXES.get(suffix, "lines")
 
 
 def translate_document(
