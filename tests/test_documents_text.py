@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from bothends.documents import (
     FORMATS,
+    DocumentFormat,
     DocumentOptions,
     Glossary,
     format_of,
@@ -72,7 +73,7 @@ def test_line_breaks_come_back_in_proportion() -> None:
 @settings(deadline=None)
 @given(st.text(st.sampled_from(list("aB .!?\n\r\t-*1)>|'\"{}@/。、 日")), max_size=80))
 def test_identity_changes_nothing(text: str) -> None:
-    for format in ("lines", "text", "srt"):
+    for format in ("lines", "text", "srt", "vtt"):
         assert translate_document(text, format, identity).text == text
 
 
@@ -130,11 +131,61 @@ def test_subtitles_keep_numbers_times_and_lines() -> None:
     assert result.text == expected
 
 
-def test_a_translation_cannot_break_a_cue() -> None:
+WEB = """\
+WEBVTT - a title that stays
+Kind: captions
+
+STYLE
+::cue { color: red; }
+
+NOTE a note
+that stays
+
+00:01.000 --> 00:02.500 align:start position:0%
+<v Ann Lee>one &amp; two,
+three</v>
+
+a name
+01:00:03.000 --> 01:00:04.000
+- who is <c.red.big>it</c>?
+- it <00:00:03.500>is me
+
+NOTE stays
+
+00:05.000 --> 00:06.000
+
+00:07.000 --> 00:08.000
+<i>never <> closed &lt;3
+"""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_web_subtitles_keep_settings_names_notes_and_styles(end: str) -> None:
+    text = WEB.replace("\n", end)
+    assert translate_document(text, "vtt", identity).text == text
+    expected = text
+    for said, written in (
+        ("one &amp; two,", "ONE &amp; TWO,"),
+        ("three<", "THREE<"),
+        ("who is <c.red.big>it<", "WHO IS <c.red.big>IT<"),
+        ("it <00:00:03.500>is me", "IT <00:00:03.500>IS ME"),
+        ("never <> closed", "NEVER <> CLOSED"),
+    ):
+        expected = expected.replace(said, written)
+    assert translate_document(text, "vtt", upper).text == expected
+    spelled = translate_document(text, "vtt", lambda asked: ["a < b & c --> d"] * len(asked)).text
+    assert "a &lt; b &amp; c --&gt; d" in spelled
+    assert "a < b" not in spelled
+    assert spelled.count("-->") == text.count("-->")
+
+
+@pytest.mark.parametrize("format", ["srt", "vtt"])
+def test_a_translation_cannot_break_a_cue(format: DocumentFormat) -> None:
     attack = "x\n\n9\n00:00:01,000 --> 00:00:02,000\ny"
-    result = translate_document(SUBTITLES, "srt", lambda asked: [attack] * len(asked))
-    assert result.text.count("-->") == SUBTITLES.count("-->")
-    assert result.text.count("\n\n") == SUBTITLES.count("\n\n")
+    text = {"srt": SUBTITLES, "vtt": WEB}[format]
+    result = translate_document(text, format, lambda asked: [attack] * len(asked))
+    assert result.text.count("-->") == text.count("-->")
+    assert result.text.count("\n\n") == text.count("\n\n")
 
 
 def test_long_sentences_are_cut_and_counted() -> None:
@@ -168,13 +219,13 @@ def test_an_answer_is_missing() -> None:
         translate_document("One.\n\nTwo.", "text", lambda _: ["x"])
 
 
-KNOWN = "text, markdown, html, srt"
+KNOWN = "text, markdown, html, srt, vtt"
 
 
 def test_formats_by_name() -> None:
-    names = ["a.md", "B.HTML", "c.srt", "d.txt", "e", "f.en", "g.htm", "dir.md/h"]
+    names = ["a.md", "B.HTML", "c.srt", "c.VTT", "d.txt", "e", "f.en", "g.htm", "dir.md/h"]
     found = [format_of(name) for name in names]
-    assert found == ["markdown", "html", "srt", "text", "lines", "lines", "html", "lines"]
+    assert found == ["markdown", "html", "srt", "vtt", "text", "lines", "lines", "html", "lines"]
     assert (format_of("a.md.gz"), format_of("b.en.gz")) == ("markdown", "lines")
     with pytest.raises(UsageError, match="did you mean markdown"):
         translate_document("x", "markdwn", identity)  # type: ignore[arg-type]
@@ -222,6 +273,7 @@ NESTED = {
         "<div>",
     ],
     "text": ["a ", "a. ", "(", "{", "`a", "a/", "a.a.", "1.", "<a ", "http://a.b "],
+    "vtt": ["<i>", "<c.x> ", "00:01.000 --> 00:02.000\n<v x>a</v> b\n\n"],
     "srt": ["<i>", "1\n00:00:01,000 --> 00:00:02,000\n<i>a</i> b\n\n"],
     "lines": ["a\n", "a. B "],
 }

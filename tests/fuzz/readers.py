@@ -242,6 +242,15 @@ _HTML = """<!doctype html><html lang="en"><head><title>A title</title><script>if
 </head><body><p class="x">Some <b>bold <i>and</i></b> text &amp; more.<br>New line</p>
 <pre>as is</pre><!-- comment --><table><tr><td title="tip">x</td></tr></table>
 <textarea>y</textarea></body></html>"""
+_WEB = """WEBVTT
+
+NOTE first
+
+a name
+00:01.000 --> 01:00:02.500 align:start
+<v Ann>First</v> &amp; <c.red>second</c> line,
+- Who <00:01.500>is it?
+"""
 _SUBTITLES = """1
 00:00:01,000 --> 00:00:02,500
 <i>First</i> line,
@@ -367,6 +376,7 @@ READERS: dict[str, Reader] = {
         _make_document("page.html", _HTML), "page.html", _translate("page.html", "html")
     ),
     "subtitles": Reader(_make_document("a.srt", _SUBTITLES), "a.srt", _translate("a.srt", "srt")),
+    "web-subtitles": Reader(_make_document("a.vtt", _WEB), "a.vtt", _translate("a.vtt", "vtt")),
     "text": Reader(_make_document("a.txt", _MARKDOWN), "a.txt", _translate("a.txt", "text")),
     "glossary": Reader(
         _make_document("terms", "# terms\nhouse\tHaus\nold house\tAltbau\n"),

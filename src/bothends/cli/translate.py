@@ -60,11 +60,11 @@ def translate(
         ),
     ] = None,
     format_: Annotated[
-        Literal["lines", "text", "markdown", "html", "srt"] | None,
+        Literal["lines", "text", "markdown", "html", "srt", "vtt"] | None,
         typer.Option(
             "--format",
-            help="Format of the input. Default: by file name (.txt, .md, .html, .srt), otherwise "
-            "lines, split into sentences. With `lines`, every line is one sentence.",
+            help="Format of the input. Default: by file name (.txt, .md, .html, .srt, .vtt), "
+            "otherwise lines, split into sentences. With `lines`, every line is one sentence.",
         ),
     ] = None,
     beam: BeamOption = DEFAULTS.beam,

@@ -40,7 +40,7 @@ __all__ = [
     "translate_document",
 ]
 
-DocumentFormat = Literal["lines", "text", "markdown", "html", "srt"]
+DocumentFormat = Literal["lines", "text", "markdown", "html", "srt", "vtt"]
 FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
 
 _KNOWN = tuple(each for each in FORMATS if each != "lines")
@@ -55,6 +55,7 @@ _SUFFIXES: dict[str, DocumentFormat] = {
     ".htm": "html",
     ".xhtml": "html",
     ".srt": "srt",
+    ".vtt": "vtt",
 }
 
 
@@ -106,8 +107,8 @@ def translate_document(
         translated = translate_lines(text, flows, options, report)
     elif format == "text":
         translated = translate_plain(text, flows)
-    elif format == "srt":
-        translated = translate_subtitles(text, flows)
+    elif format in ("srt", "vtt"):
+        translated = translate_subtitles(text, flows, web=format == "vtt")
     elif format == "markdown":
         _require("markdown_it", format)
         _require("selectolax.lexbor", format)

@@ -1,8 +1,9 @@
-"""Subtitles (SRT): numbers, times and the lines of a cue stay; what is said is translated.
+"""Subtitles (SRT, WebVTT): numbers, times and the lines of a cue stay; what is said is translated.
 
 The lines of a cue are one text, since a sentence often runs over both; a dash or a name in capitals
 begins another speaker's line, and a line in brackets stands for itself. Formatting tags and
-positions stay around their words.
+positions stay around their words. In WebVTT an empty line ends a cue: names of cues, notes, styles
+and regions come after it, and stay.
 """
 
 # Marks of other scripts look like ours to the linter.
@@ -11,6 +12,7 @@ positions stay around their words.
 from __future__ import annotations
 
 import re
+from html import escape, unescape
 
 from bothends.documents.flows import FlowTranslator
 from bothends.documents.pieces import Atom, Close, Flow, New, Open, Piece, Text
@@ -18,32 +20,43 @@ from bothends.documents.pieces import Atom, Close, Flow, New, Open, Piece, Text
 _TIME = r"\d{1,3}:\d{2}:\d{2}[,.]\d{1,3}"
 #: The head of a cue: its number, if there is one, and its times.
 _HEAD = re.compile(rf"(?:[^\S\n]*\d+[^\S\n]*\r?\n)?[^\S\n]*{_TIME}\s*-->\s*{_TIME}[^\n]*(?:\n|$)")
+_WEB_TIME = r"(?:\d{2,}:)?\d{2}:\d{2}\.\d{3}"
+_WEB_HEAD = re.compile(
+    rf"^[^\S\n]*{_WEB_TIME}[^\S\n]*-->[^\S\n]*{_WEB_TIME}[^\n]*(?:\n|\Z)", re.MULTILINE
+)
+_EMPTY_LINE = re.compile(r"^\r?$", re.MULTILINE)
 _MARKUP = re.compile(r"(</?(?:b|i|u|s|font)(?:\s[^<>\n]*)?>|\{[^{}\n]*\})", re.IGNORECASE)
+#: Also voices, classes, and the time at which a word is said: <v Ann>, <c.red>, <00:01.000>
+_WEB_MARKUP = re.compile(r"(<[^<>\n]*>)")
+_TAG_NAME = re.compile(r"</?([A-Za-z]+)")
+_ENTITY = re.compile(r"(&(?:[A-Za-z]+|#\d+|#[xX][0-9A-Fa-f]+);)")
 #: A dash, and the name of who speaks in capitals.
 _SPEAKER = re.compile(r"(?:[-–—][^\S\n]*)?(?:[A-Z][A-Z0-9 .'-]{0,30}:[^\S\n]+)?")
 #: A line that tells a sound: [DOOR OPENS]
 _SOUND = re.compile(r"[\[(][^\])\n]*[\])]")
 
 
-def translate_subtitles(text: str, translator: FlowTranslator) -> str:
-    """Translate the text of each cue. What is before the first cue stays."""
+def translate_subtitles(text: str, translator: FlowTranslator, web: bool = False) -> str:
+    """Translate the text of each cue, in SRT or WebVTT. What is before the first cue stays."""
     parts: list[str | Flow] = []
     cursor = 0
-    heads = [*_HEAD.finditer(text)]
+    heads = [*(_WEB_HEAD if web else _HEAD).finditer(text)]
     for index, head in enumerate(heads):
         end = heads[index + 1].start() if index + 1 < len(heads) else len(text)
-        if index == 0:
-            parts.append(text[: head.start()])
-        parts.append(head[0])
-        parts += _cue(text[head.end() : end])
+        empty = _EMPTY_LINE.search(text, head.end(), end) if web else None
+        end = empty.start() if empty else end
+        parts.append(text[cursor : head.end()])
+        parts += _cue(text[head.end() : end], web)
         cursor = end
     parts.append(text[cursor:])
     flows = [part for part in parts if not isinstance(part, str)]
     translated = iter(translator.translate(flows))
-    return "".join(part if isinstance(part, str) else _write(next(translated)) for part in parts)
+    return "".join(
+        part if isinstance(part, str) else _write(next(translated), web) for part in parts
+    )
 
 
-def _cue(text: str) -> list[str | Flow]:
+def _cue(text: str, web: bool) -> list[str | Flow]:
     body = text.rstrip()
     parts: list[str | Flow] = []
     for number, speech in enumerate(_speeches(body)):
@@ -52,7 +65,7 @@ def _cue(text: str) -> list[str | Flow]:
             continue
         mark = _SPEAKER.match(speech)
         begin = mark.end() if mark else 0
-        parts += [speech[:begin], _flow(speech[begin:])]
+        parts += [speech[:begin], _flow(speech[begin:], web)]
     return [*parts, text[len(body) :]]
 
 
@@ -70,17 +83,18 @@ def _speeches(body: str) -> list[str]:
     return speeches
 
 
-def _flow(text: str) -> Flow:
+def _flow(text: str, web: bool) -> Flow:
     """Tags that are not closed in the same speech are opaque."""
     pieces: list[Piece] = []
     opened: list[tuple[int, str]] = []
-    for number, part in enumerate(_MARKUP.split(text)):
+    for number, part in enumerate((_WEB_MARKUP if web else _MARKUP).split(text)):
         if not part:
             continue
         if number % 2 == 0:
-            pieces.append(Text(part, part))
+            pieces += _spelled(part) if web else [Text(part, part)]
             continue
-        name = part.strip("</>").split()[0].lower() if part.startswith("<") else ""
+        found = _TAG_NAME.match(part)
+        name = found[1].lower() if found else ""
         if part.startswith("</") and any(name == known for _, known in opened):
             while opened[-1][1] != name:
                 index, _ = opened.pop()
@@ -97,8 +111,15 @@ def _flow(text: str) -> Flow:
     return pieces
 
 
-def _write(pieces: list[Piece]) -> str:
+def _spelled(text: str) -> list[Piece]:
+    """Text in which `&amp;` stands for a character."""
+    return [Text(unescape(part), part) for part in _ENTITY.split(text) if part]
+
+
+def _write(pieces: list[Piece], web: bool) -> str:
     """A translator's text cannot end a cue: it holds no empty line, and no arrow of times."""
-    return "".join(
-        re.sub(r"-->", "→", piece.text) if isinstance(piece, New) else piece.raw for piece in pieces
-    )
+
+    def spell(text: str) -> str:
+        return escape(text, quote=False) if web else text.replace("-->", "→")
+
+    return "".join(spell(piece.text) if isinstance(piece, New) else piece.raw for piece in pieces)

@@ -31,7 +31,7 @@ class LibreTranslateRequest(BaseModel):
     q: str | list[str] = Field(description="A text, or several.")
     source: Code = Field("auto", description="Language code; `auto` detects it.")
     target: Code = Field(description="Language code.")
-    format: Literal["text", "html", "markdown", "srt"] = "text"
+    format: Literal["text", "html", "markdown", "srt", "vtt"] = "text"
     alternatives: int = Field(0, ge=0, le=15, description="Other translations of each text.")
     api_key: str | None = Field(None, max_length=200)
 

@@ -2,8 +2,8 @@
 
 import { post } from "./api.js";
 
-const FORMATS = { md: "markdown", markdown: "markdown", html: "html", htm: "html", srt: "srt", txt: "text" };
-const TYPES = { markdown: "text/markdown", html: "text/html", srt: "application/x-subrip", text: "text/plain" };
+const FORMATS = { md: "markdown", markdown: "markdown", html: "html", htm: "html", srt: "srt", vtt: "vtt", txt: "text" };
+const TYPES = { markdown: "text/markdown", html: "text/html", srt: "application/x-subrip", vtt: "text/vtt", text: "text/plain" };
 const byId = (id) => document.getElementById(id);
 
 export class Files {
