@@ -343,6 +343,8 @@ def test_v1_cuts_sentences_that_are_longer_than_all_that_the_model_learned_from(
         (b'{"text": "x", "length_penalty": NaN}', "length_penalty"),
         (b'{"text": "x", "format": "pdf"}', "format"),
         (b'{"text": "x", "model": "en-pt-3x1"}', "did you mean en-pt-"),
+        (b'{"text": "x", "model": "en-pt-1x1", "target": "de"}', "en-pt-1x1 is 'pt', not 'de'"),
+        (b'{"text": "x", "model": "en-pt-1x1", "source": "de"}', "en-pt-1x1 is 'en', not 'de'"),
         (b'{"text": "x", "source": "fr", "target": "pt"}', "there is en to de, en to pt"),
         (b'{"text": "x", "glossary": {"a\\tb": "c"}}', "tabs"),
     ],

@@ -45,6 +45,7 @@ def test_the_models_in_the_box_the_default_first() -> None:
     assert models.find().name == "en-pt-1x1"
     assert models.find("en-de-2x1").name == "en-de-2x1"
     assert models.find(None, "auto", "pt").name == "en-pt-1x1"
+    assert models.find("en-pt-1x1", "auto", "pt").name == "en-pt-1x1"
     assert models.find(None, "en", "pt").name == "en-pt-1x1"
     assert models.loaded == []
     with pytest.raises(UnknownModelError, match="en to pt"):

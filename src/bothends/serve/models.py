@@ -115,12 +115,25 @@ class Models:
     def find(
         self, name: str | None = None, source: str | None = None, target: str | None = None
     ) -> ServedModel:
-        """The model of a name, or the first for a pair of languages; `auto` is any language."""
+        """The model of a name, or the first for a pair of languages; `auto` is any language.
+
+        Of a name and languages that contradict it, neither can be what was meant.
+        """
         if name is not None:
             if name not in self._models:
                 hint = nearest(name, self._models)
                 raise UnknownModelError(f"no model is called {name!r}; {hint}")
-            return self._models[name]
+            named = self._models[name]
+            described = named.description
+            for end, asked, own in (
+                ("source", None if source == "auto" else source, described.source_language),
+                ("target", target, described.target_language),
+            ):
+                if asked is not None and own is not None and asked != own:
+                    raise UnknownModelError(
+                        f"the {end} language of {name} is {own!r}, not {asked!r}"
+                    )
+            return named
         for model in self._models.values():
             described = model.description
             if source in (None, "auto", described.source_language) and target in (
