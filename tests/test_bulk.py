@@ -361,6 +361,8 @@ def test_killed_for_real_it_arrives_at_what_translate_writes(
         (["--shard=3/2"], "shard 3/2: expected I/N"),
         (["--n-best=2"], "takes only these options: --beam, --length-penalty"),
         (["--json"], "takes only these options: --beam, --length-penalty"),
+        (["--batch-tokens=9"], "takes only these options: --beam, --length-penalty"),
+        (["--no-progress"], "takes only these options: --beam, --length-penalty"),
         (["--picture=x.png"], "--picture x.png: expected a name that ends in .svg"),
         (["--output=s3://"], "s3://: expected s3://PLACE/NAME"),
     ],
@@ -378,6 +380,7 @@ def test_a_mistake_is_told_in_one_line(
     [
         (["memory://x/y"], "memory://x/y: only a job reads and writes URLs: give --workers, too"),
         (["--same-kind"], "are for jobs: add --workers"),
+        (["--shard-lines=9"], "are for jobs: add --workers"),
     ],
 )
 def test_what_only_a_job_can_do_is_said(

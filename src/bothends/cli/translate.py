@@ -132,7 +132,8 @@ def translate(
     if workers is not None or shard is not None:
         searches = (n_best > 1, min_length, max_length, deduplicate, rescore, not shortlist)
         others = (*searches, scores, json_, strict, threads, glossary, precision, device)
-        if any(others) or invalid != "error":
+        changed = (invalid != "error", batch_tokens != DEFAULTS.batch_tokens, progress is not None)
+        if any(others) or any(changed):
             raise UsageError(
                 "a job (--workers, --shard) takes only these options: --beam, --length-penalty, "
                 "--max-source-length, --engine and --format lines"
@@ -144,8 +145,10 @@ def translate(
         settings = JobSettings(workers, shard, shard_lines, on_crash, same_kind, picture)
         translate_job(teacher, sources, written, settings)
         return
-    if same_kind or picture is not None or on_crash != "error":
-        raise UsageError("--same-kind, --picture and --on-crash are for jobs: add --workers")
+    if same_kind or picture is not None or on_crash != "error" or shard_lines != SHARD_LINES:
+        raise UsageError(
+            "--shard-lines, --same-kind, --picture and --on-crash are for jobs: add --workers"
+        )
     inputs = [_path(place) for place in expand_globs(places)]
     outputs = choose_outputs(inputs, [_path(place) for place in written]) if written else []
     check_writable({"--output": outputs}, inputs or [STANDARD_INPUT])
