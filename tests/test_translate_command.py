@@ -450,6 +450,8 @@ class TestErrors:
             (["--beam=300"], 2, "error: --beam 300: at most 256"),
             (["messages.po"], 2, "messages.po: not a format that keeps its markup"),
             (["--format=srt", "--json"], 2, "--format srt: is written as text, without --n-best"),
+            (["a.md", "--json"], 2, "--format markdown: is written as text, without --n-best"),
+            (["a.txt", "--n-best=2"], 2, "--json; --format lines takes it as lines"),
             (["no-*.such"], 1, "no-*.such: no file matches"),
             (["--output=no/x"], 1, "--output no/x: no is no directory to write to"),
             (["--output=x", "--output=y"], 2, "--output is given 2 times for 0 files"),

@@ -164,13 +164,13 @@ def translate(
     )
     if rescore is not None and beam == 1:
         raise UsageError("--rescore chooses between the hypotheses of a beam: use --beam 2 or more")
-    # What a pipe brings, or a job with scores and records, are lines.
-    if format_ is None and not (scores or json_ or n_best > 1):
+    if format_ is None:
         format_ = format_by_name(inputs)
     is_document = format_ not in (None, "lines")
     if (is_document or glossary) and (n_best > 1 or scores or json_):
         what = f"--format {format_}" if is_document else "--glossary"
-        raise UsageError(f"{what}: is written as text, without --n-best, --scores, --json")
+        hint = "; --format lines takes it as lines" if is_document else ""
+        raise UsageError(f"{what}: is written as text, without --n-best, --scores, --json{hint}")
     carry_out(
         TranslationRequest(
             inputs,
