@@ -55,12 +55,12 @@ def edit(lines: Sequence[str], count: int, seed: int) -> list[tuple[str, str]]:
 
 def measure(model: str, pairs: Sequence[tuple[str, str]]) -> Savings:
     translator = Translator.load(model, threads=1)
-    old = translator.translate([before for before, _ in pairs], beam=1)
+    old = translator.translate([before for before, _ in pairs], beam=1, split_sentences=False)
     begin = time.process_time()
-    fresh = [translator.translate(after, beam=1) for _, after in pairs]
+    fresh = [translator.translate(after, beam=1, split_sentences=False) for _, after in pairs]
     middle = time.process_time()
     drafted = [
-        translator.translate(after, draft=before.tokens, beam=1)
+        translator.translate(after, draft=before.tokens, beam=1, split_sentences=False)
         for (_, after), before in zip(pairs, old, strict=True)
     ]
     end = time.process_time()
@@ -80,11 +80,11 @@ def measure_lossless(fast: str, exact: str, lines: Sequence[str]) -> Savings:
     """A model that drafts for another one."""
     drafter, writer = (Translator.load(model, threads=1) for model in (fast, exact))
     begin = time.process_time()
-    alone = [writer.translate(line, beam=1) for line in lines]
+    alone = [writer.translate(line, beam=1, split_sentences=False) for line in lines]
     middle = time.process_time()
-    drafts = [drafter.translate(line, beam=1) for line in lines]
+    drafts = [drafter.translate(line, beam=1, split_sentences=False) for line in lines]
     both = [
-        writer.translate(line, draft=draft.text, beam=1)
+        writer.translate(line, draft=draft.text, beam=1, split_sentences=False)
         for line, draft in zip(lines, drafts, strict=True)
     ]
     end = time.process_time()

@@ -26,14 +26,14 @@ def with_placeholders(translator: Translator, glossary: Glossary) -> Way:
     options = DocumentOptions(language=language, glossary=glossary)
 
     def translate(sentences: Sequence[str]) -> list[str]:
-        return [each.text for each in translator.translate(sentences)]
+        return [each.text for each in translator.translate(sentences, split_sentences=False)]
 
     return lambda line: translate_document(line, "lines", translate, options)
 
 
 def with_constraints(translator: Translator, glossary: Glossary) -> Way:
     def translate(sentences: Sequence[str]) -> list[str]:
-        return [each.text for each in translator.translate(sentences)]
+        return [each.text for each in translator.translate(sentences, split_sentences=False)]
 
     def translate_with(sentences: Sequence[str], words: Sequence[Sequence[str]]) -> list[str]:
         return [
@@ -47,7 +47,7 @@ def with_constraints(translator: Translator, glossary: Glossary) -> Way:
 
 def fill(translator: Translator, line: str, include: Sequence[str]) -> str:
     """The best text that holds the words, if its own has not got them already."""
-    plain = translator.translate(line)
+    plain = translator.translate(line, split_sentences=False)
     if all(word in plain.text for word in include):
         return plain.text
     try:

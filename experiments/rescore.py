@@ -60,7 +60,9 @@ def measure(
     for source in sources:
         for number, system in enumerate(systems):
             begin = time.process_time()
-            (found,) = system.translator.translate_batch([source], beam=system.beam)
+            (found,) = system.translator.translate_batch(
+                [source], beam=system.beam, split_sentences=False
+            )
             seconds[number] += time.process_time() - begin
             texts[number].append(found.text)
     figures = []

@@ -315,7 +315,9 @@ def test_what_is_beyond_learned_positions_is_cut_and_said(
     assert run(["export", str(model), "--precision", "float32"]) == 0
     translator = Translator.load(model, threads=1)
     assert translator.description.model.longest_source == 126  # 128 positions, `<s>` and `</s>`
-    long, short = translator.translate(["the old house " * 100, "the tree"], max_length=500)
+    long, short = translator.translate(
+        ["the old house " * 100, "the tree"], max_length=500, split_sentences=False
+    )
     assert (long.truncated, short.truncated) == (True, False)
     assert len(long.tokens) <= 126  # the start symbol, `<s>`, the text
     with pytest.raises(BothendsError, match="but the model has learned 128 positions"):

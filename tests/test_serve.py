@@ -195,6 +195,18 @@ def test_v1_tells_what_the_translator_tells(client: TestClient) -> None:
     assert max(written) in (expected.steps, expected.steps - 1)
 
 
+@pytest.mark.parametrize("body", [{}, {"beam": 1, "draft": [HUNGER]}])
+def test_v1_takes_lines_as_sentences(
+    client: TestClient, translator: Translator, body: dict[str, Any]
+) -> None:
+    line = f"{HUNGRY} Where is the station? Good night."
+    answer = client.post("/v1/translate", json={"text": line, "format": "lines", **body}).json()
+    expected = translator.translate(line, beam=body.get("beam", 4), split_sentences=False)
+    (sentence,) = answer["results"][0]["sentences"]
+    assert sentence["tokens"] == list(expected.tokens)
+    assert len(sentence["written_in"]) == len(expected.tokens)  # known for one sentence only
+
+
 def test_v1_takes_a_model_by_name(client: TestClient) -> None:
     answer = client.post("/v1/translate", json={"text": HUNGRY, "model": "en-pt-1x1"}).json()
     assert answer["order"] == "1x1"

@@ -79,7 +79,8 @@ def start(*arguments: str | Path) -> subprocess.Popen[bytes]:
 @pytest.fixture(scope="module")
 def expected() -> Callable[[list[str]], list[str]]:
     translator = Translator.load(tiny_model(), threads=1)
-    return lambda lines: [translation.text for translation in translator.translate(lines)]
+    options = TranslationOptions(split_sentences=False)
+    return lambda lines: [translation.text for translation in translator.translate(lines, options)]
 
 
 ODD_TEXT = (

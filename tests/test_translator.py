@@ -266,7 +266,7 @@ class TestTranslate:
             assert each.score == pytest.approx(each.logprob / normaliser)
             if each.steps:
                 assert each.time > 0
-            if each.steps and each.finished:
+            if each.steps and each.finished and each.sentences == 1:
                 assert each.steps == order.steps(len(each.tokens))
 
     def test_n_best(self, translator: Translator, one_by_one: list[Translation]) -> None:
@@ -332,13 +332,36 @@ class TestTranslate:
         line = "ba bo da du " * 50
         vocabulary = translator.vocabularies.source
         (ids,) = vocabulary.encode([line])
-        (whole,) = translator.translate([line])
-        (cut,) = translator.translate([line], max_source_length=8)
+        whole_lines = TranslationOptions(split_sentences=False)
+        (whole,) = translator.translate([line], whole_lines)
+        (cut,) = translator.translate([line], whole_lines, max_source_length=8)
         (start,) = translator.translate(vocabulary.decode([ids[:8]]))
         assert (whole.truncated, cut.truncated, start.truncated) == (False, True, False)
         same([cut], [start])
-        assert not translator.translate([line], max_source_length=len(ids))[0].truncated
-        assert translator.translate([line], max_source_length=len(ids) - 1)[0].truncated
+        for limit in (len(ids), len(ids) - 1):
+            (found,) = translator.translate([line], whole_lines, max_source_length=limit)
+            assert found.truncated == (limit < len(ids))
+        # By default nothing is lost: it is cut at clauses or words
+        (parts,) = translator.translate([line], max_source_length=8)
+        assert (parts.truncated, parts.source_tokens) == (False, tuple(ids))
+
+    @pytest.mark.parametrize("task", ["translation", "summarization"])
+    def test_a_line_of_several_sentences(self, task: str) -> None:
+        """As the command decides: translated one by one, but a summary is of all of them."""
+        with Translator.load(tiny_model(), threads=2) as translator:
+            translator.description = translator.description.model_copy(update={"task": task})
+            parts = ["Ba bo da.", "Du ga!", "Ki la?"]
+            line = " ".join(parts)
+            split = translator.translate(line, split_sentences=True)
+            whole = translator.translate(line, split_sentences=False)
+            assert split.text == " ".join(each.text for each in translator.translate(parts))
+            assert (split.sentences, whole.sentences) == (3, 1)
+            expected = split if task == "translation" else whole
+            same([translator.translate(line)], [expected])
+            same(list(translator.stream([line])), [expected])
+            same(translator.translate_batch([line]), [expected])
+            same([translator.submit(line).result()], [expected])
+            same([asyncio.run(translator.translate_async(line))], [expected])
 
     def test_characters_that_become_many_tokens_are_counted(self, translator: Translator) -> None:
         """NFKC makes 18 letters of one character of three bytes, and they become 33 bytes."""
@@ -469,7 +492,7 @@ class TestTranslate:
         monkeypatch.setattr(translator, "_model", with_engine(translator, engine))
         monkeypatch.setattr(engine, "encode", Mock(side_effect=MemoryError))
         with pytest.raises(BothendsError) as caught:
-            translator.translate(["ba bo", "ba"], batch_tokens=100, max_source_length=1)
+            translator.translate(["ba bo", "ba"], max_source_length=1, split_sentences=False)
         assert str(caught.value) == (
             "not enough memory for a batch of 2 tokens; "
             "lower --batch-tokens, --beam or --max-source-length"

@@ -153,12 +153,13 @@ class Translator:
         """Translate one text, or several.
 
         Args:
-            text: One line, or an iterable of lines. An empty line has an empty translation.
+            text: One line, or an iterable of lines. An empty line has an empty translation. The
+                sentences of a line are translated one by one; see `split_sentences`.
             options: How to translate; the defaults if None.
             draft: An earlier translation to start from, as text or tokens, such as that of the text
                 before it was edited. It changes the time and, except for rounding, nothing else;
-                a model with a shortlist ignores it. For one text and `beam=1`; with
-                `split_sentences` each sentence gets its part.
+                a model with a shortlist ignores it. For one text and `beam=1`; each of several
+                sentences gets its part.
             **changes: Fields of `TranslationOptions`, e.g. `beam=1`, that differ from `options`.
 
         Returns:
@@ -409,7 +410,7 @@ class Translator:
     def _translating(self, options: TranslationOptions | None, changes: Any) -> Translating:
         return Translating(
             self._model,
-            TranslationOptions.build(options, changes),
+            TranslationOptions.build(options, changes).decided(self.description.task),
             self.threads,
             self.description.source_language,
             self.description.target_language,

@@ -107,10 +107,10 @@ def job_teacher(
     from bothends.engines.registry import default_engine
     from bothends.model.bundled import find_model
     from bothends.model.directory import read_description
+    from bothends.translating.translation import splits_lines
 
     directory = find_model(model, weights=engine == "torch")
-    # A summary is of all sentences of a line.
-    splits = format_ is None and read_description(directory).task == "translation"
+    splits = format_ is None and splits_lines(read_description(directory).task)
     return ModelTeacher(
         directory,
         engine or default_engine(directory),

@@ -125,10 +125,13 @@ def _write(output: Path, texts: Sequence[str]) -> None:
 def translate_all(
     translator: Translator, name: str, lines: Sequence[str], options: TranslationOptions
 ) -> list[Translation]:
-    """All translations of a text, with a progress bar and a warning about lines that were cut."""
+    """All translations of a text, with a progress bar and a warning about lines that were cut.
+
+    A line of a test set is a unit: it is not split into sentences.
+    """
     translations = []
     with progress(name, "lines", len(lines)) as advance:
-        for translation in translator.stream(lines, options):
+        for translation in translator.stream(lines, options, split_sentences=False):
             translations.append(translation)
             advance(1)
     if overlong := sum(each.truncated for each in translations):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -33,13 +33,13 @@ MAX_READINGS = 50
 
 @dataclass(frozen=True)
 class TranslateBatch:
-    """The kind of batch that translates lines: those of one model and the same options."""
+    """The kind of batch that translates sentences: those of one model and the same options."""
 
     translator: Translator
     options: TranslationOptions
 
     def __call__(self, items: Sequence[str]) -> list[Translation]:
-        return self.translator.translate_batch(items, self.options)
+        return self.translator.translate_batch(items, self.options, split_sentences=False)
 
     def size(self, line: str) -> int:
         """About its tokens: to count them takes a millisecond of the event loop's time."""
@@ -48,13 +48,14 @@ class TranslateBatch:
 
 @dataclass(frozen=True)
 class TranslateFromDrafts:
-    """The kind of batch that translates lines greedily, each from a draft of its own."""
+    """The kind of batch that translates sentences greedily, each from a draft of its own."""
 
     translator: Translator
     options: TranslationOptions
 
     def __call__(self, items: Sequence[tuple[str, str]]) -> list[Translation]:
-        return [self.translator.translate(line, self.options, draft=draft) for line, draft in items]
+        options = replace(self.options, split_sentences=False)
+        return [self.translator.translate(line, options, draft=draft) for line, draft in items]
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,14 +104,14 @@ def make_shortlist(
         if kept and translator.engine_name == "native":
             tell(f"translating {len(kept):,} held-out lines, with all words and with these")
             texts = [lines[number] for number in kept]
-            free = translator.translate(texts, beam=beam)
+            free = translator.translate(texts, beam=beam, split_sentences=False)
             output = measure_coverage(
                 shortlist,
                 [each.source_tokens for each in free],
                 [each.tokens for each in free],
             )
             with Translator.load(directory) as other:
-                bound = other.translate(texts, beam=beam)
+                bound = other.translate(texts, beam=beam, split_sentences=False)
             same = sum(one.text == two.text for one, two in zip(free, bound, strict=True))
     path = directory / SHORTLIST
     size, words = path.stat().st_size, vocabularies.target.size

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bothends.documents import (
@@ -47,7 +48,7 @@ class DocumentTranslator:
         description, vocabulary = translator.description, translator.vocabularies.source
         self._longest = translator.longest_source(options)
         self._translator = translator
-        self._options = options
+        self._options = replace(options, split_sentences=False)  # it gets sentences
         self._strict = strict
         self._advance = advance
         self._document = DocumentOptions(

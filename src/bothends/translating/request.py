@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from bothends.text.lines import Invalid, LineReader
 from bothends.translating.files import LineFormat, OutputFiles, StandardOutput, translate_files
 from bothends.translating.protecting import LineProtector
-from bothends.translating.translation import TranslationOptions
+from bothends.translating.translation import TranslationOptions, splits_lines
 from bothends.translator import LoadOptions
 
 if TYPE_CHECKING:  # lines need none of it, and it takes its time to import
@@ -82,9 +82,10 @@ def carry_out(request: TranslationRequest) -> None:
             # How many sentences a document has is known when it has been read to its end.
             unit, total = ("sentences", None) if is_document or terms else ("lines", reader.total())
             advance = stack.enter_context(bar("translate", unit, total))
-        # A summary is of all sentences of a line.
-        translates = translator.description.task == "translation"
-        split = translates and request.format is None
+        translates = splits_lines(translator.description.task)
+        options = request.options
+        if request.format is not None:
+            options = replace(options, split_sentences=False)
         if is_document or terms is not None:
             from bothends.translating.documents import (
                 DocumentTranslator,
@@ -96,7 +97,7 @@ def carry_out(request: TranslationRequest) -> None:
                 translator,
                 request.options,
                 glossary=terms,
-                split_lines=split,
+                split_lines=translates and request.format is None,
                 strict=request.strict,
                 advance=advance,
             )

@@ -35,13 +35,14 @@ class TranslationOptions(SearchOptions):
         max_source_length: Tokens of a line that are translated; the rest is cut off.
         batch_tokens: Source tokens of a batch, padding included.
         split_sentences: Translate the sentences of a line one by one, and join them again. Models
-            are trained on one sentence a line; of several, they may translate only a part.
+            are trained on one sentence a line; of several, they may translate only a part. `None`
+            does so if the model translates; a summary is of all sentences of a line.
     """
 
     deduplicate: bool = False
     max_source_length: int = 512
     batch_tokens: int = BATCH_TOKENS
-    split_sentences: bool = False
+    split_sentences: bool | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,6 +58,20 @@ class TranslationOptions(SearchOptions):
                 raise TypeError(f"unknown translation option {name!r}; {nearest(name, known)}")
         return replace(options or cls(), **changes)
 
+    def decided(self, task: str) -> TranslationOptions:
+        """The same options for a model of this task, with nothing left open."""
+        if self.split_sentences is not None:
+            return self
+        return replace(self, split_sentences=splits_lines(task))
+
+
+def splits_lines(task: str) -> bool:
+    """Whether a line is split into its sentences, unless an option says otherwise.
+
+    A summary is of all sentences of a line.
+    """
+    return task == "translation"
+
 
 class OptionFields(TypedDict, total=False):
     """The fields of `TranslationOptions` as keyword arguments, for type checkers."""
@@ -70,7 +85,7 @@ class OptionFields(TypedDict, total=False):
     deduplicate: bool
     max_source_length: int
     batch_tokens: int
-    split_sentences: bool
+    split_sentences: bool | None
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def measure(
 
 
 def _text(translator: Translator, options: TranslationOptions, line: str) -> str:
-    return translator.translate(line, options).text
+    return translator.translate(line, options, split_sentences=False).text
 
 
 def by_length(
