@@ -116,6 +116,20 @@ def test_a_model_translates_and_is_compared_with_a_file(files: Path) -> None:
     assert "beam 2" in report["systems"][0]["origin"]
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_lines_are_units_and_many_of_several_sentences_are_told(
+    files: Path, many: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(tiny_model())
+    lines = ["Ba bo da. Du ga!" if many or not number else "Ba bo." for number in range(62)]
+    write(Path("source"), lines)
+    assert evaluate(f"--model {model} --source source --bootstrap 0 --output out") == 0
+    expected = Translator.load(model).translate(lines, split_sentences=False)
+    assert Path("out").read_text().splitlines() == [each.text for each in expected]
+    told = "62 of 62 lines hold several sentences, and a model translates one at a time"
+    assert (told in capsys.readouterr().err) == many
+
+
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [

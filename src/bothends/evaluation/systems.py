@@ -16,8 +16,12 @@ from bothends.jobs.line_program import LineProgram
 from bothends.metrics.named import choose_metrics, default_tokenizer
 from bothends.progress import progress
 from bothends.text.lines import Invalid
-from bothends.translating.translation import Translation, TranslationOptions
+from bothends.text.sentences import holds_several
+from bothends.translating.translation import Translation, TranslationOptions, splits_lines
 from bothends.translator import LoadOptions, Translator
+
+#: Lines of several sentences, as a share of all: from here on, scores are about that, too.
+MANY = 0.1
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,19 @@ def _write(output: Path, texts: Sequence[str]) -> None:
     write_output(output, "".join(f"{text}\n" for text in texts).encode())
 
 
+def _warn_of_several(translator: Translator, name: str, lines: Sequence[str]) -> None:
+    """A model leaves out sentences of such lines, and is scored for that."""
+    if not splits_lines(translator.description.task):
+        return
+    language = translator.description.source_language
+    several = sum(holds_several(line, language) for line in lines)
+    if several > MANY * len(lines):
+        warn(
+            f"{name}: {several:,} of {len(lines):,} lines hold several sentences, and a model "
+            "translates one at a time; translate would split them, evaluate does not"
+        )
+
+
 def translate_all(
     translator: Translator, name: str, lines: Sequence[str], options: TranslationOptions
 ) -> list[Translation]:
@@ -129,6 +146,7 @@ def translate_all(
 
     A line of a test set is a unit: it is not split into sentences.
     """
+    _warn_of_several(translator, name, lines)
     translations = []
     with progress(name, "lines", len(lines)) as advance:
         for translation in translator.stream(lines, options, split_sentences=False):
