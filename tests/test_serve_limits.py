@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from bothends.cli import run
 from bothends.errors import BothendsError, UsageError
-from bothends.serve.keys import ApiKeys, add_key
+from bothends.serve.keys import ApiKeys, KeyFile, add_key
 from bothends.serve.limits import Limits, OverloadedError, TooLargeError, WaitingRoom, check_size
 from bothends.serve.requests import parse_form
 from bothends.serve.schemas import LibreTranslateRequest
+from bothends.serve.service import ServeOptions
 
 
 def test_the_room_takes_so_many_requests() -> None:
@@ -97,6 +99,47 @@ def test_bad_files_of_keys(tmp_path: Path, content: bytes, message: str) -> None
         ApiKeys.load(path)
     with pytest.raises(BothendsError, match="cannot be read"):
         ApiKeys.load(tmp_path / "none")
+
+
+def test_a_changed_file_of_keys_is_read_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "bothends.serve")
+
+    def events() -> list[str]:
+        found = [str(getattr(record, "event", "")) for record in caplog.records]
+        caplog.clear()
+        return found
+
+    path = tmp_path / "keys"
+    ann = add_key(path, "ann")
+    keys = KeyFile(path)
+    assert (keys.owner(ann), events()) == ("ann", [])
+    bob = add_key(path, "bob")
+    assert (keys.owner(bob), events()) == ("bob", ["keys-loaded"])
+    # Damaged, empty or gone: the keys stay, and each state is told once
+    whole = path.read_text()
+    for content in (f"{whole}half a li", "", None):
+        path.unlink()
+        if content is not None:
+            path.write_text(content)
+        assert (keys.owner(ann), keys.owner(bob), events()) == ("ann", "bob", ["keys-kept"])
+    path.write_text(whole.splitlines()[1])
+    assert (keys.owner(ann), keys.owner(bob), events()) == (None, "bob", ["keys-loaded"])
+    path.unlink()
+    with pytest.raises(BothendsError, match="cannot be read"):
+        KeyFile(path)
+
+
+def test_the_command_reads_keys_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "keys"
+    add_key(path, "ann")
+    served: list[ServeOptions] = []
+    monkeypatch.setattr("bothends.serve.server.serve", lambda options, *_: served.append(options))
+    assert run(["serve", "--api-keys", str(path)]) == 0
+    bob = add_key(path, "bob")
+    assert served[0].keys is not None
+    assert served[0].keys.owner(bob) == "bob"
 
 
 def test_a_form_of_many_fields_takes_time_in_proportion() -> None:

@@ -28,7 +28,8 @@ def serve(
     api_keys: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="File of keys; only clients with one of them are answered."
+            metavar="FILE",
+            help="File of keys, read again when it changes; only clients with one are answered.",
         ),
     ] = None,
     new_key: Annotated[
@@ -89,7 +90,7 @@ def serve(
     if log_level not in ("debug", "info", "warning", "error"):
         raise UsageError(f"--log-level {log_level}: expected debug, info, warning or error")
     from bothends.documents import Glossary
-    from bothends.serve.keys import ApiKeys
+    from bothends.serve.keys import KeyFile
     from bothends.serve.server import serve as run
     from bothends.serve.service import ServeOptions
     from bothends.translator import LoadOptions
@@ -108,7 +109,7 @@ def serve(
         memory_bytes=memory * 1_000_000,
         threads=threads,
         load=LoadOptions(engine=engine, precision=precision, threads=1),
-        keys=ApiKeys.load(api_keys) if api_keys else None,
+        keys=KeyFile(api_keys) if api_keys else None,
         cors=tuple(cors or ()),
         glossary=Glossary.load(glossary) if glossary else None,
         log_text=log_text,

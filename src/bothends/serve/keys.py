@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bothends.errors import BothendsError, UsageError
 from bothends.files import append_line
+from bothends.serve.logs import log
 
 _LINE = re.compile(r"([A-Za-z0-9._@-]{1,64}):([0-9a-f]{64})")
 
@@ -61,6 +62,41 @@ class ApiKeys:
             if hmac.compare_digest(hashed, stored):
                 found = name
         return found
+
+
+class KeyFile:
+    """The keys of a file as it is now: a key that is added or removed needs no new start.
+
+    Used by one thread, that of the event loop. A file that is damaged, empty or gone leaves the
+    keys as they were: half an edit must not lock everybody out.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._signature = _sign(path)
+        self._keys = ApiKeys.load(path)
+
+    def owner(self, key: str) -> str | None:
+        """The name of a key, or None."""
+        signature = _sign(self._path)
+        if signature != self._signature:
+            self._signature = signature
+            try:
+                self._keys = ApiKeys.load(self._path)
+            except BothendsError as error:
+                log("keys-kept", level="warning", reason=str(error))
+            else:
+                log("keys-loaded", keys=len(self._keys.hashes))
+        return self._keys.owner(key)
+
+
+def _sign(path: Path) -> tuple[int, int, int] | None:
+    """The state of a file: which one it is, its size and its time of change."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def add_key(path: Path, name: str) -> str:

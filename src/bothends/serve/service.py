@@ -22,7 +22,7 @@ from bothends.jobs.processes import available_cores
 from bothends.serve.batching import Batcher
 from bothends.serve.detection import Detected, Detector
 from bothends.serve.interruption import Deadlines, LimitedWork
-from bothends.serve.keys import ApiKeys
+from bothends.serve.keys import ApiKeys, KeyFile
 from bothends.serve.limits import MEMORY_BYTES, Limits, TooLargeError, WaitingRoom, check_size
 from bothends.serve.logs import log
 from bothends.serve.metrics import Metrics
@@ -49,7 +49,7 @@ class ServeOptions:
     threads: int | None = None
     #: each batch runs on one core, in a worker of the server
     load: LoadOptions = field(default_factory=lambda: LoadOptions(threads=1))
-    keys: ApiKeys | None = None
+    keys: ApiKeys | KeyFile | None = None
     #: origins whose pages may use the server from a browser
     cors: tuple[str, ...] = ()
     glossary: Glossary | None = None
