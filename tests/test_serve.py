@@ -171,6 +171,13 @@ def test_languages_and_settings(client: TestClient) -> None:
     assert client.get("/health").json() == {"status": "ok"}
 
 
+@pytest.mark.parametrize("path", ["/", "/health"])
+def test_monitors_ask_for_heads(client: TestClient, path: str) -> None:
+    head, whole = client.head(path), client.get(path)
+    assert (head.status_code, head.headers["content-type"]) == (200, whole.headers["content-type"])
+    assert head.headers["content-length"] == whole.headers["content-length"]
+
+
 # Our own
 
 

@@ -107,6 +107,7 @@ def create_app(options: ServeOptions | None = None) -> FastAPI:
 
 
 def _add_state_routes(app: FastAPI, service: Service) -> None:
+    @app.head("/health", include_in_schema=False)
     @app.get("/health", tags=["state"], summary="Whether the server is up")
     async def health() -> dict[str, str]:
         return {"status": "ok"}
@@ -117,6 +118,7 @@ def _add_state_routes(app: FastAPI, service: Service) -> None:
 
 
 def _add_page(app: FastAPI) -> None:
+    @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(PAGE / "index.html", headers={"cache-control": "no-cache"})

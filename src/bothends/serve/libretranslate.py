@@ -41,7 +41,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: {"model": Problem, "description": "No key, or an unknown one."},
     408: {"model": Problem, "description": "The body came too slowly."},
     413: {"model": Problem, "description": "Beyond a limit."},
-    415: {"model": Problem, "description": "Neither JSON nor a form."},
+    415: {"model": Problem, "description": "Neither JSON nor a urlencoded form."},
     503: {"model": Problem, "description": "Busy; `Retry-After` says when to come back."},
     504: {"model": Problem, "description": "Took too long."},
 }
