@@ -83,9 +83,7 @@ def carry_out(request: TranslationRequest) -> None:
             unit, total = ("sentences", None) if is_document or terms else ("lines", reader.total())
             advance = stack.enter_context(bar("translate", unit, total))
         translates = splits_lines(translator.description.task)
-        options = request.options
-        if request.format is not None:
-            options = replace(options, split_sentences=False)
+        split = translates and request.format is None
         if is_document or terms is not None:
             from bothends.translating.documents import (
                 DocumentTranslator,
@@ -97,7 +95,7 @@ def carry_out(request: TranslationRequest) -> None:
                 translator,
                 request.options,
                 glossary=terms,
-                split_lines=translates and request.format is None,
+                split_lines=split,
                 strict=request.strict,
                 advance=advance,
             )

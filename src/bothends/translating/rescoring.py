@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from bothends.errors import UsageError
 from bothends.model.directory import Description
+from bothends.text.languages import short_code
 from bothends.translating.text_model import TextModel, Tokens
 from bothends.translating.translation import Translation, TranslationOptions
 
@@ -21,16 +22,11 @@ def check_languages(model: Description, rescorer: Description) -> None:
     """Complain about a model of other languages, as far as both models name theirs."""
     for end in ("source", "target"):
         ours, theirs = (getattr(each, f"{end}_language") for each in (model, rescorer))
-        if ours and theirs and _first_part(ours) != _first_part(theirs):
+        if ours and theirs and short_code(ours) != short_code(theirs):
             raise UsageError(
                 f"a model whose {end} language is {theirs!r} cannot rank the translations of one "
                 f"whose {end} language is {ours!r}"
             )
-
-
-def _first_part(code: str) -> str:
-    """Of a language's code: models may spell it `pt` or `pt-BR`."""
-    return code.replace("_", "-").split("-")[0].lower()
 
 
 @dataclass(frozen=True)
