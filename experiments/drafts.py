@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", nargs="+", default=["en-de-2x1", "en-de-1x1"])
+    parser.add_argument("--model", nargs="+", default=["en-pt-2x1", "en-pt-1x1"])
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     lines = arguments.source.read_text("utf-8").splitlines()

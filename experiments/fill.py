@@ -1,7 +1,7 @@
 """How well gaps are filled: spans of words are taken out of references, and models put them back.
 
-    python experiments/fill.py --source test.en --reference test.de [--both-ends en-de-2x1]
-        [--left-to-right en-de-1x1] [--lines 150] [--beam 1 4] [--json FILE]
+    python experiments/fill.py --source test.en --reference test.de [--both-ends en-pt-2x1]
+        [--left-to-right en-pt-1x1] [--lines 150] [--beam 1 4] [--json FILE]
 
 Any two models of one vocabulary, and any two files of lines. A span of 1, 2, 4 or 8 words is
 removed from a reference that has at least one more word on either side. Three ways of filling are
@@ -280,8 +280,8 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=150, help="gaps of each length")
     parser.add_argument("--beam", type=int, nargs="+", default=[4])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--both-ends", default="en-de-2x1", help="model that sees both ends")
-    parser.add_argument("--left-to-right", default="en-de-1x1", help="model that does not")
+    parser.add_argument("--both-ends", default="en-pt-2x1", help="model that sees both ends")
+    parser.add_argument("--left-to-right", default="en-pt-1x1", help="model that does not")
     parser.add_argument("--engine", choices=["native", "onnx"], help="default: as in `translate`")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
 """What it brings that a 1x1 model rereads the beam of a faster one, and what it takes.
 
-    python experiments/rescore.py --source valid.en --reference valid.de [--model en-de-2x1]
-        [--rescore en-de-1x1] [--beam 4] [--lines 1500] [--json FILE]
+    python experiments/rescore.py --source valid.en --reference valid.de [--model en-pt-2x1]
+        [--rescore en-pt-1x1] [--beam 4] [--lines 1500] [--json FILE]
 
 Every line is translated by all systems, one right after the other, alone and on one thread: the
 fast model, the 1x1 model, and the fast model whose beam both of them rank (`translate --rescore`).
@@ -96,8 +96,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--reference", type=Path, required=True)
-    parser.add_argument("--model", default="en-de-2x1")
-    parser.add_argument("--rescore", default="en-de-1x1")
+    parser.add_argument("--model", default="en-pt-2x1")
+    parser.add_argument("--rescore", default="en-pt-1x1")
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--lines", type=int)
     parser.add_argument("--engine", choices=["native", "onnx"], help="default: as in `translate`")

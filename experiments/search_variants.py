@@ -1,7 +1,7 @@
 """What details of the beam search are worth: variants of it, on models that are there.
 
     python experiments/search_variants.py --source valid.en --reference valid.de
-        [--model en-de-2x1 en-de-1x1] [--beam 4] [--lines 1500] [--json FILE]
+        [--model en-pt-2x1 en-pt-1x1] [--beam 4] [--lines 1500] [--json FILE]
 
 Each variant changes one thing of `search/beam.py` towards what the authors of the paper do in their
 code, and the last one all of them that need no training (`docs/search.md` explains each):
@@ -245,7 +245,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--reference", type=Path, required=True)
-    parser.add_argument("--model", nargs="+", default=["en-de-2x1", "en-de-1x1"])
+    parser.add_argument("--model", nargs="+", default=["en-pt-2x1", "en-pt-1x1"])
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--lines", type=int)
     parser.add_argument("--json", type=Path)

@@ -310,7 +310,7 @@ def text_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["evaluate", "--reference", "text", "--hypothesis", "text"],
         ["bench", "--synthetic", "tiny:1x1"],
         ["analyse", "lengths", "--source", "text", "--reference", "text", "--hypothesis", "text"],
-        ["analyse", "pmi", "--model", "en-de-2x1", "--source", "text", "--target", "text"],
+        ["analyse", "pmi", "--model", "en-pt-2x1", "--source", "text", "--target", "text"],
     ],
 )
 def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
@@ -325,11 +325,11 @@ def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
 @pytest.mark.parametrize(
     ("arguments", "option"),
     [
-        ("evaluate --model en-de-2x1 --source text --reference text", "--output"),
-        ("analyse lengths --model en-de-2x1 --source text --reference text", "--json"),
-        ("analyse pmi --model en-de-2x1 --source text --target text", "--json"),
+        ("evaluate --model en-pt-2x1 --source text --reference text", "--output"),
+        ("analyse lengths --model en-pt-2x1 --source text --reference text", "--json"),
+        ("analyse pmi --model en-pt-2x1 --source text --target text", "--json"),
         (
-            "analyse agreement --model en-de-2x1 --source text --correct text --incorrect text",
+            "analyse agreement --model en-pt-2x1 --source text --correct text --incorrect text",
             "--json",
         ),
     ],
@@ -392,7 +392,7 @@ def test_outputs_do_not_replace_each_other(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("text").write_text("a\n")
-    models = "evaluate --model en-pt-1x1 en-de-2x1 --source text --reference text --output"
+    models = "evaluate --model en-pt-1x1 en-pt-2x1 --source text --reference text --output"
     found = error_line([*models.split(), "x", "./x"], capsys)
     assert found == (1, "--output x: is another output already")
     # A device may be named twice, and need not be in a directory that one may write to.
@@ -419,8 +419,8 @@ def test_the_box_has_no_model_that_summarises(capsys: pytest.CaptureFixture[str]
     ("arguments", "message"),
     [
         (
-            ["export", "en-de-2x1"],
-            "en-de-2x1: a bundled model can only translate, its weights are not in the package; "
+            ["export", "en-pt-2x1"],
+            "en-pt-2x1: a bundled model can only translate, its weights are not in the package; "
             "name a model directory of yours",
         ),
     ],
@@ -454,7 +454,7 @@ def test_a_bundled_model_can_be_published(capsys: pytest.CaptureFixture[str]) ->
 def test_a_bundled_model_has_a_vocabulary(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("I am hungry.\n" * 20)
-    options = ["--vocabulary", "en-de-2x1", "--output", str(tmp_path / "prepared")]
+    options = ["--vocabulary", "en-pt-2x1", "--output", str(tmp_path / "prepared")]
     assert run(["prepare", "--source", str(text), "--target", str(text), *options]) == 0
 
 
@@ -463,7 +463,7 @@ def test_an_unknown_model_is_told_with_those_in_the_box(
 ) -> None:
     status, message = error_line(["translate", "--model", "en-pt-9x9"], capsys)
     assert status == 1
-    assert message.startswith("en-pt-9x9: no such model directory, nor a bundled model (en-de-")
+    assert message.startswith("en-pt-9x9: no such model directory, nor a bundled model (en-pt-")
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_lines_are_units_and_many_of_several_sentences_are_told(
         ("--model m", 2, "--model needs --source FILE, the text to translate"),
         ("--hypothesis good short", 1, "short has 61 lines, but reference has 62"),
         ("--hypothesis good --source short", 1, "short has 61 lines, but reference has 62"),
-        ("--model en-de-2x1 --source short", 1, "short has 61 lines, but reference has 62"),
+        ("--model en-pt-2x1 --source short", 1, "short has 61 lines, but reference has 62"),
         ("--hypothesis nowhere", 1, "nowhere: no such file"),
         ("--hypothesis good --metrics blue", 2, "unknown 'blue'; did you mean bleu?"),
         ("--hypothesis good --tokenizer 13b", 2, "no tokenizer '13b'; did you mean 13a?"),

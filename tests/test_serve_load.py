@@ -153,7 +153,7 @@ TEXTS = [
 ]
 VALUES: list[Any] = [
     *(None, True, 0, -1, 1, 4, 1e308, 2**70, 0.5, "en", "de", "text", "html", "markdown", "srt"),
-    *("lines", "en-de-2x1", [], [[]], ["a", "b"], [None], {}, {"a": "b"}, {"": ""}, *TEXTS),
+    *("lines", "en-pt-2x1", [], [[]], ["a", "b"], [None], {}, {"a": "b"}, {"": ""}, *TEXTS),
 ]
 #: Right bodies of each path, for noise that is nearly right.
 RIGHT: dict[str, dict[str, Any]] = {

@@ -34,16 +34,16 @@ def copy(tmp_path: Path) -> Callable[[str], Path]:
     """`copy(name)`: a model directory that a test may change."""
 
     def copy(name: str, order: str = "2x1") -> Path:
-        return Path(shutil.copytree(find_model(f"en-de-{order}"), tmp_path / name))
+        return Path(shutil.copytree(find_model(f"en-pt-{order}"), tmp_path / name))
 
     return copy
 
 
 def test_the_models_in_the_box_the_default_first() -> None:
     models = Models()
-    assert [model.name for model in models.all] == ["en-pt-1x1", "en-de-1x1", "en-de-2x1"]
+    assert [model.name for model in models.all] == ["en-pt-1x1", "en-pt-2x1"]
     assert models.find().name == "en-pt-1x1"
-    assert models.find("en-de-2x1").name == "en-de-2x1"
+    assert models.find("en-pt-2x1").name == "en-pt-2x1"
     assert models.find(None, "auto", "pt").name == "en-pt-1x1"
     assert models.find("en-pt-1x1", "auto", "pt").name == "en-pt-1x1"
     assert models.find(None, "en", "pt").name == "en-pt-1x1"
@@ -82,7 +82,7 @@ def test_a_changed_directory_is_loaded_anew(copy: Callable[..., Path], clock: Cl
     models = Models([directory], clock=clock)
     model = models.find()
     old = models.translator(model)
-    shutil.copytree(find_model("en-de-2x1"), directory, dirs_exist_ok=True)
+    shutil.copytree(find_model("en-pt-2x1"), directory, dirs_exist_ok=True)
     assert models.translator(model) is old  # not looked at again yet
     clock.now += LOOK_EVERY
     new = models.translator(model)

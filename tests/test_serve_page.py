@@ -36,9 +36,9 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 SECONDS = 1000.0
-HUNGRY, HUNGER = "I am hungry.", "Ich habe Hunger."
+HUNGRY, HUNGER = "I am hungry.", "Estou com fome."
 #: The page shows the steps of the first one.
-MODELS = ("en-de-2x1", "en-de-1x1")
+MODELS = ("en-pt-2x1", "en-pt-1x1")
 
 
 @pytest.fixture(scope="module")
@@ -126,17 +126,17 @@ def test_both_ends_close_step_by_step(page: Any) -> None:
     write(page, HUNGRY, HUNGER)
     page.locator("#step-number", has_text="3 / 3").wait_for()
     written = page.locator("#stage .written b")
-    assert written.all_inner_texts() == ["Ich", "habe", "Hunger", "."]
+    assert written.all_inner_texts() == ["Estou", "com", "fome", "."]
     page.locator("#step").focus()
     page.keyboard.press("Home")
     assert written.count() == 0
     page.click("#forward")
-    assert written.all_inner_texts() == ["Ich", "."]
-    assert page.locator("#stage .new.right b").inner_text() == "Ich"
+    assert written.all_inner_texts() == ["Estou", "."]
+    assert page.locator("#stage .new.right b").inner_text() == "Estou"
     assert page.locator("#stage .new.left b").inner_text() == "."
-    assert page.inner_text("#stage-text") == "Step 1 of 3: Ich and ."
+    assert page.inner_text("#stage-text") == "Step 1 of 3: Estou and ."
     page.click("#forward")
-    assert written.all_inner_texts() == ["Ich", "habe", "Hunger", "."]
+    assert written.all_inner_texts() == ["Estou", "com", "fome", "."]
     page.click("#forward")
     assert page.inner_text("#stage-text") == "Step 3 of 3: the end symbol"
     page.click("#back")
@@ -148,12 +148,12 @@ def test_a_model_that_writes_left_to_right_points_to_one_that_does_not(page: Any
     write(page, HUNGRY, HUNGER)
     assert page.inner_text("#stage-title") == "Both ends closing"
     assert page.locator("#both-ends").is_hidden()
-    page.select_option("#model", "en-de-1x1")
+    page.select_option("#model", "en-pt-1x1")
     page.locator("#status", has_text="steps of 1x1").wait_for()
     assert page.inner_text("#stage-title") == "Written left to right"
     page.click("#both-ends")
     page.locator("#status", has_text="steps of 2x1").wait_for()
-    assert page.input_value("#model") == "en-de-2x1"
+    assert page.input_value("#model") == "en-pt-2x1"
     assert page.locator("#both-ends").is_hidden()
 
 
