@@ -121,7 +121,7 @@ class TestLearnedPositions:
         assert "cut" not in capsys.readouterr().err
 
     def test_the_limit_of_the_model_is_named(self, short_sighted: Translator) -> None:
-        (cut,) = short_sighted.translate([self.LINE])
+        (cut,) = short_sighted.translate([self.LINE], split_sentences=False)
         assert cut.truncated
         documents = DocumentTranslator(short_sighted, TranslationOptions(), strict=True)
         with pytest.raises(BothendsError, match="longer than 15 tokens"):
@@ -145,7 +145,7 @@ class TestLearnedPositions:
         ):
             with pytest.raises(BothendsError, match=r"^a source of \d+ tokens, .* for 15; shorten"):
                 use()
-        drafted = short_sighted.translate(self.LINE, draft="ba", beam=1)
+        drafted = short_sighted.translate(self.LINE, draft="ba", beam=1, split_sentences=False)
         assert drafted.truncated
 
 
