@@ -99,7 +99,7 @@ def test_to_marian_and_back(make_own: Any, changes: dict[str, Any], tmp_path: Pa
         tokenizer = MarianTokenizer.from_pretrained(tmp_path / "marian")
     lines = some_lines()
     translator = Translator.load(own, threads=1)
-    found = translator.translate(lines, beam=1, max_length=LIMIT)
+    found = translator.translate(lines, split_sentences=False, beam=1, max_length=LIMIT)
     batch = tokenizer(lines, return_tensors="pt", padding=True)
     assert batch["input_ids"].tolist()[0][
         : len(translator.vocabularies.source.encode(lines[:1])[0])
@@ -117,8 +117,10 @@ def test_to_marian_and_back(make_own: Any, changes: dict[str, Any], tmp_path: Pa
     assert_same_weights(own, tmp_path / "again")
     export_model(tmp_path / "again", "float32", tmp_path / "again")
     again = Translator.load(tmp_path / "again", threads=1)
-    written = [each.tokens for each in again.translate(lines, beam=4)]
-    assert written == [each.tokens for each in translator.translate(lines, beam=4)]
+    written = [each.tokens for each in again.translate(lines, split_sentences=False, beam=4)]
+    assert written == [
+        each.tokens for each in translator.translate(lines, split_sentences=False, beam=4)
+    ]
 
 
 def test_marian_gives_back_what_sinusoids_were_rounded_to(make_own: Any, tmp_path: Path) -> None:
@@ -171,7 +173,7 @@ def test_to_ctranslate2_and_back(make_own: Any, changes: dict[str, Any], tmp_pat
         max_decoding_length=LIMIT + 1,
     )
     expected = [list(result.hypotheses[0][:LIMIT]) for result in results]
-    found = translator.translate(lines, beam=1, max_length=LIMIT)
+    found = translator.translate(lines, split_sentences=False, beam=1, max_length=LIMIT)
     assert len({tuple(row) for row in expected}) > 20
     assert [list(each.pieces) for each in found] == expected
 
@@ -183,8 +185,15 @@ def test_to_ctranslate2_and_back(make_own: Any, changes: dict[str, Any], tmp_pat
         if name != "sinusoid" or not again.learned_positions:
             assert getattr(again, name) == getattr(translator.description.model, name)
     export_model(tmp_path / "again", "float32", tmp_path / "again")
-    written = [each.tokens for each in Translator.load(tmp_path / "again").translate(lines, beam=1)]
-    assert written == [each.tokens for each in translator.translate(lines, beam=1)]
+    written = [
+        each.tokens
+        for each in Translator.load(tmp_path / "again").translate(
+            lines, split_sentences=False, beam=1
+        )
+    ]
+    assert written == [
+        each.tokens for each in translator.translate(lines, split_sentences=False, beam=1)
+    ]
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16", "bfloat16"])

@@ -132,7 +132,9 @@ def test_the_same_words_come_out_greedily(name: str, tmp_path: Path) -> None:
     convert(config, lively(config), "float32", tmp_path / "ct2")
     lines = lines_of(config)
     translator = converted(tmp_path / "ct2", tmp_path / "ours")
-    found = translator.translate(lines, beam=1, length_penalty=0, max_length=20)
+    found = translator.translate(
+        lines, split_sentences=False, beam=1, length_penalty=0, max_length=20
+    )
     expected = theirs(tmp_path / "ct2", lines, 1)
     assert len(set(expected)) > 50
     assert [" ".join(each.pieces) for each in found] == expected
@@ -151,7 +153,9 @@ def test_the_same_words_come_out_of_a_beam(name: str, precision: str, tmp_path: 
     convert(config, ending(config), precision, tmp_path / "ct2")
     lines = lines_of(config)
     translator = converted(tmp_path / "ct2", tmp_path / "ours")
-    found = translator.translate(lines, beam=4, length_penalty=0, max_length=40)
+    found = translator.translate(
+        lines, split_sentences=False, beam=4, length_penalty=0, max_length=40
+    )
     assert all(each.finished for each in found)
     stored = translator.description.model.sinusoid_precision
     assert stored == (re.search("b?float16", precision) or ["exact"])[0]
@@ -205,7 +209,9 @@ def test_a_real_model_writes_the_same_words(beam: int, tmp_path: Path) -> None:
     lines = ["آ ت ز م و ن", "آ ت ش ي س و ن"]
     lines += [" ".join(generator.choices(letters, k=generator.randint(2, 9))) for _ in range(198)]
     translator = converted(source, tmp_path / "ours")
-    found = translator.translate(lines, beam=beam, length_penalty=0, max_length=20)
+    found = translator.translate(
+        lines, split_sentences=False, beam=beam, length_penalty=0, max_length=20
+    )
     assert [each.text for each in found] == theirs(source, lines, beam)
     assert found[0].text == "a t z m o n"
 
@@ -262,7 +268,7 @@ def test_an_argos_package(prefixed: bool, tmp_path: Path) -> None:
         max_decoding_length=21,
     )
     ours = Translator.load(tmp_path / "ours", threads=1)
-    found = ours.translate(lines, beam=1, max_length=20 - bool(prefix))
+    found = ours.translate(lines, split_sentences=False, beam=1, max_length=20 - bool(prefix))
     skip = 1 if prefix else 0
     expected = [list(result.hypotheses[0][skip:20]) for result in results]
     assert [list(each.pieces) for each in found] == expected

@@ -189,7 +189,7 @@ def test_the_runtime_writes_the_same_text(pair: Pair, tmp_path: Path) -> None:
         warnings.simplefilter("ignore")
         expected = pair.generate(lines, 1)
     translator = Translator.load(tmp_path / "exported", threads=1)
-    found = translator.translate(lines, beam=1, max_length=LIMIT)
+    found = translator.translate(lines, split_sentences=False, beam=1, max_length=LIMIT)
     assert [list(each.tokens) for each in found] == expected
     decode = translator.vocabularies.target.decode
     assert [each.text for each in found] == decode(expected)

@@ -446,10 +446,10 @@ def test_a_gap_that_closes() -> None:
     )
 
 
-@pytest.mark.parametrize(("order", "verb"), [("2x1", "wohnt"), ("1x1", "lebt")])
-def test_the_docs_show_these_gaps(order: str, verb: str) -> None:
-    words = ["Er", verb, *"in einem kleinen Haus in Ber lin .".split()]
-    picture = draw_gap_svg(GenerationOrder.parse(order), words, (1, 6))
+@pytest.mark.parametrize("order", ["2x1", "1x1"])
+def test_the_docs_show_these_gaps(order: str) -> None:
+    words = "Fo mos ao cinema ontem à noite .".split()
+    picture = draw_gap_svg(GenerationOrder.parse(order), words, (0, 4))
     assert (IMAGES / "fill" / f"{order}.svg").read_text("utf-8") == picture
 
 

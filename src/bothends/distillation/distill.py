@@ -10,11 +10,11 @@ from bothends.distillation.filters import PairFilters
 from bothends.distillation.job import Job, describe_job
 from bothends.distillation.shard_run import OnCrash, ShardRun, Share
 from bothends.distillation.shard_times import ShardTimes
-from bothends.distillation.teachers import Teacher
+from bothends.distillation.teachers import CommandTeacher, Teacher
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs import SHARD_LINES
 from bothends.jobs.locks import lock_directory
-from bothends.jobs.pool import ATTEMPTS, Pool, ProcessPool
+from bothends.jobs.pool import ATTEMPTS, InThisProcess, Pool, ProcessPool
 from bothends.storage.places import Place
 
 #: Of progress, and of the picture.
@@ -126,6 +126,8 @@ def _translate(options: Distillation, job: Job, corpus: DistilledCorpus) -> Shar
 
 def _pool(options: Distillation, shards: int) -> Pool:
     """As many processes as there is work for; this one must survive a line that crashes them."""
+    if options.processes == 1 and isinstance(options.teacher, CommandTeacher):
+        return InThisProcess()  # a program crashes in a process of its own
     return ProcessPool(min(options.processes, shards), ATTEMPTS)
 
 

@@ -240,10 +240,17 @@ class _Worker:
         self._process.join()
 
 
+def _leave(*_: object) -> None:
+    """End this worker, with `work` in good order."""
+    # If a destructor is interrupted, nobody needs to read of it.
+    sys.unraisablehook = lambda _: None
+    sys.exit(1)
+
+
 def _serve(work: Work[Any, Any], connection: Connection) -> None:
     """A worker's life: one task after the other, until no more can come."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which ends us
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # leaves `work` in good order
+    signal.signal(signal.SIGTERM, _leave)
     end_with_parent()
     try:
         with work.start() as do:

@@ -76,7 +76,8 @@ Team::Team(int members)
 
 Team::~Team() {
   if (getpid() != process_) {
-    for (std::thread& helper : helpers_) helper.detach();
+    // Threads that a fork has not taken along can be neither joined nor detached, only forgotten.
+    new std::vector<std::thread>(std::move(helpers_));
     changed_.release();  // it would wait for those who wait for it
     return;
   }
