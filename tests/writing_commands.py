@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import bothends.chain.run
+import bothends.distillation.distill
 import bothends.jobs.pool
 import bothends.planning
 from bothends.cli import run
@@ -176,6 +177,7 @@ def _stages_in_this_process() -> None:
 
 def _workers_in_this_process() -> None:
     setattr(bothends.jobs.pool, "parse_pool", lambda _: InThisProcess())  # noqa: B010
+    setattr(bothends.distillation.distill, "_pool", lambda *_: InThisProcess())  # noqa: B010
 
 
 def _no_measuring() -> None:
@@ -204,6 +206,7 @@ COMMANDS: dict[str, Command] = {
         "--picture new.svg",
         _model,
         volatile=frozenset({"new.svg"}),
+        patch=_workers_in_this_process,
     ),
     "evaluate": Command(
         "evaluate --model model --source text --reference text --beam 1 --bootstrap 0 "
