@@ -101,7 +101,7 @@ def test_it_translates_as_one_types(page: Any) -> None:
     output(page, HUNGER)
     assert 1 <= len(asked) < len(HUNGRY) / 2  # not for every key
     page.fill("#source", f"{HUNGRY}\n\nGood night.")
-    output(page, f"{HUNGER}\n\nGute Nacht!")
+    output(page, f"{HUNGER}\n\nBoa noite.")
     assert "steps of 2x1" in page.inner_text("#status")
 
 
@@ -117,9 +117,9 @@ def test_an_outdated_answer_is_not_shown(page: Any, server: Running) -> None:
     page.fill("#source", HUNGRY)
     page.wait_for_timeout(300)
     page.fill("#source", "Good night.")
-    output(page, "Gute Nacht!")
+    output(page, "Boa noite.")
     page.wait_for_timeout(600)
-    output(page, "Gute Nacht!")
+    output(page, "Boa noite.")
 
 
 def test_both_ends_close_step_by_step(page: Any) -> None:
@@ -174,28 +174,28 @@ def test_the_animation_plays_pauses_and_has_a_speed(page: Any) -> None:
 
 
 def test_several_sentences_are_shown_one_by_one(page: Any) -> None:
-    write(page, f"{HUNGRY} Good night.", f"{HUNGER} Gute Nacht!")
+    write(page, f"{HUNGRY} Good night.", f"{HUNGER} Boa noite.")
     page.click("#next-sentence")
     assert page.inner_text("#sentence-number") == "Sentence 2 of 2"
-    assert page.locator("#stage .token b").all_inner_texts()[:2] == ["G", "ute"]
-    assert page.locator("#hypotheses .t").first.inner_text() == "Gute Nacht!"
+    assert page.locator("#stage .token b").all_inner_texts()[:2] == ["Boa", "noite"]
+    assert page.locator("#hypotheses .t").first.inner_text() == "Boa noite."
 
 
 def test_alternatives_on_a_click_and_with_keys(page: Any) -> None:
-    write(page, "Where is the station?", "Wo ist der Bahnhof?")
-    page.click(".word:has-text('Bahnhof')")
+    write(page, "Where is the station?", "Onde está a estação?")
+    page.click(".word:has-text('estação')")
     page.locator("#menu button").first.wait_for()
     page.keyboard.press("Escape")
     assert page.locator("#menu").is_hidden()
-    assert page.evaluate("() => document.activeElement.textContent") == "Bahnhof"
+    assert page.evaluate("() => document.activeElement.textContent") == "estação"
     page.keyboard.press("ArrowLeft")
-    assert page.evaluate("() => document.activeElement.textContent") == "der"
+    assert page.evaluate("() => document.activeElement.textContent") == "a"
     page.keyboard.press("Enter")
     page.locator("#menu button").first.wait_for()
     page.keyboard.press("ArrowDown")
     chosen = page.evaluate("() => document.activeElement.textContent")
     page.keyboard.press("Enter")
-    output(page, f"Wo ist {chosen} Bahnhof?")
+    output(page, f"Onde está {chosen} estação?")
     assert page.locator(".word.changed").all_inner_texts() == chosen.split()
 
 
@@ -264,9 +264,10 @@ def test_the_race_tells_measured_times(page: Any) -> None:
     steps = page.locator(".lane .steps").all_inner_texts()
     assert [text.split()[-2] for text in steps] == ["5", "3"]
     names = page.locator(".lane .name").all_inner_texts()
-    winner = names[clocks.index(min(clocks))]
+    # Clocks are rounded, so that two may show the same.
+    winners = [name for name, clock in zip(names, clocks, strict=True) if clock == min(clocks)]
     verdict = page.inner_text("#race-result")
-    assert verdict.startswith((winner, "A tie"))
+    assert verdict.startswith((*winners, "A tie"))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +287,7 @@ def test_a_chosen_file_is_offered_for_download(
     page.set_input_files("#file", str(path))
     with page.expect_download() as download:
         page.click("#download")
-    assert download.value.suggested_filename == name.replace(".", ".de.")
+    assert download.value.suggested_filename == name.replace(".", ".pt.")
     assert expected in Path(download.value.path()).read_text(encoding="utf-8")
 
 
@@ -303,7 +304,7 @@ def test_a_dropped_file(page: Any) -> None:
         HUNGRY,
     )
     page.locator("#file-status", has_text="note.txt: 1 sentence").wait_for()
-    assert page.get_attribute("#download", "download") == "note.de.txt"
+    assert page.get_attribute("#download", "download") == "note.pt.txt"
 
 
 def test_files_that_cannot_be_translated(page: Any, tmp_path: Path) -> None:
@@ -339,7 +340,7 @@ def test_what_goes_wrong_is_said(page: Any) -> None:
     page.route("**/v1/translate", busy_once)
     page.fill("#source", "Good night.")
     page.locator("#alert", has_text="Trying again in 1 s").wait_for()
-    output(page, "Gute Nacht!")
+    output(page, "Boa noite.")
     page.unroute("**/v1/translate")
     page.route("**/v1/translate", lambda route: route.abort())
     page.fill("#source", HUNGRY)
@@ -387,7 +388,7 @@ def test_axe_finds_nothing_serious(browser: Any, server: Running, scheme: str, w
     context = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
     # The policy of the page would keep axe out, too.
     for page in opened(browser, server, bypass_csp=True, reduced_motion="reduce", **context):
-        write(page, f"{HUNGRY} Good night.", f"{HUNGER} Gute Nacht!")
+        write(page, f"{HUNGRY} Good night.", f"{HUNGER} Boa noite.")
         page.click(".word >> nth=0")
         page.locator("#menu button").first.wait_for()
         _check_axe(axe, page)
