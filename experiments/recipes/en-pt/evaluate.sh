@@ -3,13 +3,15 @@
 #
 #     BOTHENDS_DATA=DATA [TEACHER=COMMAND] sh experiments/recipes/en-pt/evaluate.sh MODEL...
 #
-# from the root of the repository. DATA has ntrex/test.{en,pt-br} and tatoeba-en-pt/test.{en,pt}.
+# from the root of the repository. DATA has ntrex/test.{en,pt-br} and tatoeba-en-pt/test.{en,pt}, and is
+# relative: the records, which go into the repository, name it.
 # Translations and scores go to experiments/results/en-pt, under the models' orders. Without TEACHER,
 # the stored output of the teacher is scored.
 set -eu
 here=$(dirname "$0")
 results=experiments/results/en-pt
 : "${BOTHENDS_DATA:?names the directory of the test sets}"
+case $BOTHENDS_DATA in /*) echo "BOTHENDS_DATA=$BOTHENDS_DATA: give a relative path, which records name" >&2 && exit 2 ;; esac
 
 order() { # MODEL
     python -c "import sys; from bothends.model.directory import read_description; print(read_description(sys.argv[1]).order)" "$1"
