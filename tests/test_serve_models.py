@@ -13,7 +13,8 @@ from bothends.errors import BothendsError, UsageError
 from bothends.model.bundled import find_model
 from bothends.serve import models as module
 from bothends.serve.models import LOOK_EVERY, Models, ModelUnavailableError, UnknownModelError
-from bothends.translator import LoadOptions, Translator
+from bothends.translating.load_options import LoadOptions
+from bothends.translator import Translator
 
 
 class Clock:

@@ -45,9 +45,9 @@ def plain_translation(arguments: Sequence[str]) -> Callable[[], None] | None:
 
 
 def _translate(files: Sequence[str], given: dict[str, str]) -> None:
+    from bothends.translating.load_options import LoadOptions
     from bothends.translating.request import TranslationRequest, carry_out
     from bothends.translating.translation import TranslationOptions
-    from bothends.translator import LoadOptions
 
     model, engine = given.get("--model"), given.get("--engine")
     options = TranslationOptions()

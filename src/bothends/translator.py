@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -414,26 +414,4 @@ class Translator:
             self.threads,
             self.description.source_language,
             self.description.target_language,
-        )
-
-
-@dataclass(frozen=True)
-class LoadOptions:
-    """How a command or a job loads its models. See `Translator.load`."""
-
-    engine: EngineName | None = None
-    precision: Precision | None = None
-    threads: int | None = None
-    device: str | None = None
-    #: use a model's shortlist, if it has one
-    shortlist: bool = True
-
-    def load(self, directory: Path | str | None) -> Translator:
-        return Translator.load(
-            directory,
-            engine=self.engine,
-            precision=self.precision,
-            threads=self.threads,
-            device=self.device,
-            shortlist=self.shortlist,
         )

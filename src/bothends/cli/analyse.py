@@ -71,7 +71,7 @@ def agreement(
         table,
     )
     from bothends.tables import print_tables
-    from bothends.translator import LoadOptions
+    from bothends.translating.load_options import LoadOptions
 
     check_writable({"--json": json_, "--picture": picture}, (source, correct, incorrect, distances))
     pairs = read_pairs(source, correct, incorrect, distances, invalid)
@@ -108,7 +108,7 @@ def pmi(
     from bothends.evaluation.analyses.pmi import analyse, measure, tables
     from bothends.evaluation.parallel_lines import read_aligned, read_lines
     from bothends.tables import print_tables
-    from bothends.translator import LoadOptions
+    from bothends.translating.load_options import LoadOptions
 
     check_writable({"--json": json_}, (source, target))
     sources = read_lines(source, invalid)
@@ -175,8 +175,8 @@ def lengths(
     from bothends.evaluation.parallel_lines import read_aligned, read_lines
     from bothends.metrics.named import choose_metrics, default_tokenizer
     from bothends.tables import print_tables
+    from bothends.translating.load_options import LoadOptions
     from bothends.translating.translation import TranslationOptions
-    from bothends.translator import LoadOptions
 
     models, hypotheses = model or [], hypothesis or []
     if not models and not hypotheses:

@@ -96,8 +96,8 @@ def evaluate(
     from bothends.evaluation.report import draw_evaluation, legend, tables
     from bothends.evaluation.systems import EvaluationPlan, evaluate_files
     from bothends.tables import print_tables
+    from bothends.translating.load_options import LoadOptions
     from bothends.translating.translation import TranslationOptions
-    from bothends.translator import LoadOptions
 
     models, hypotheses, outputs = model or [], hypothesis or [], output or []
     plan = EvaluationPlan(

@@ -53,7 +53,7 @@ def score(
     import numpy as np
 
     from bothends.text.lines import LineReader
-    from bothends.translator import LoadOptions
+    from bothends.translating.load_options import LoadOptions
 
     pairs = _pairs(LineReader([source], invalid), LineReader([target], invalid), source, target)
     translator = LoadOptions(engine, precision, threads, device, shortlist=False).load(model)

@@ -93,7 +93,7 @@ def serve(
     from bothends.serve.keys import KeyFile
     from bothends.serve.server import serve as run
     from bothends.serve.service import ServeOptions
-    from bothends.translator import LoadOptions
+    from bothends.translating.load_options import LoadOptions
 
     limits = Limits(
         characters=max_characters,

@@ -123,9 +123,9 @@ def translate(
     """
     from bothends.storage.places import parse_place
     from bothends.translating.files import LineFormat, choose_outputs, expand_globs, format_by_name
+    from bothends.translating.load_options import LoadOptions
     from bothends.translating.request import TranslationRequest, carry_out
     from bothends.translating.translation import TranslationOptions
-    from bothends.translator import LoadOptions
 
     places = [parse_place(file) for file in files or []]
     written = [parse_place(file) for file in output or []]

@@ -17,8 +17,9 @@ from bothends.metrics.named import choose_metrics, default_tokenizer
 from bothends.progress import progress
 from bothends.text.lines import Invalid
 from bothends.text.sentences import holds_several
+from bothends.translating.load_options import LoadOptions
 from bothends.translating.translation import Translation, TranslationOptions, splits_lines
-from bothends.translator import LoadOptions, Translator
+from bothends.translator import Translator
 
 #: Lines of several sentences, as a share of all: from here on, scores are about that, too.
 MANY = 0.1

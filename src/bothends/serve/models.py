@@ -19,7 +19,8 @@ from bothends.model.directory import CARD, WEIGHTS, Description, read_descriptio
 from bothends.model.hub import short_name
 from bothends.serve.limits import MEMORY_BYTES
 from bothends.serve.logs import log
-from bothends.translator import LoadOptions, Translator
+from bothends.translating.load_options import LoadOptions
+from bothends.translator import Translator
 
 #: Seconds for which a directory is taken to be as it was when last looked at.
 LOOK_EVERY = 1.0

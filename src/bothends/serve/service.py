@@ -35,7 +35,8 @@ from bothends.serve.translating import (
     run_alone,
     translate_texts,
 )
-from bothends.translator import LoadOptions, Translator
+from bothends.translating.load_options import LoadOptions
+from bothends.translator import Translator
 
 
 @dataclass(frozen=True)

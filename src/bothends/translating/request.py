@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from bothends.text.lines import Invalid, LineReader
 from bothends.translating.files import LineFormat, OutputFiles, StandardOutput, translate_files
+from bothends.translating.load_options import LoadOptions
 from bothends.translating.protecting import LineProtector
 from bothends.translating.translation import TranslationOptions, splits_lines
-from bothends.translator import LoadOptions
 
 if TYPE_CHECKING:  # lines need none of it, and it takes its time to import
     from bothends.documents import DocumentFormat

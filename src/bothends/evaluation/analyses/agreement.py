@@ -25,7 +25,8 @@ from bothends.progress import progress
 from bothends.search.scoring import ForcedScore
 from bothends.tables import Table
 from bothends.text.lines import Invalid
-from bothends.translator import LoadOptions, Translator
+from bothends.translating.load_options import LoadOptions
+from bothends.translator import Translator
 
 #: The first distance of each bin; the last bin has no end.
 BINS = (1, 2, 3, 4, 5, 6, 8, 11, 16)

@@ -25,8 +25,9 @@ from bothends.metrics.significance import Interval
 from bothends.metrics.sums import Metric
 from bothends.progress import progress
 from bothends.tables import Table
+from bothends.translating.load_options import LoadOptions
 from bothends.translating.translation import TranslationOptions
-from bothends.translator import LoadOptions, Translator
+from bothends.translator import Translator
 
 Translate = Callable[[str], str]
 

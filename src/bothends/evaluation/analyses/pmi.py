@@ -28,7 +28,7 @@ from bothends.order import GenerationOrder
 from bothends.progress import progress
 from bothends.search.scoring import ForcedScore
 from bothends.tables import Table
-from bothends.translator import LoadOptions
+from bothends.translating.load_options import LoadOptions
 
 
 @dataclass(frozen=True)
