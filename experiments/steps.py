@@ -75,9 +75,8 @@ def _add(model: Model, changes: Sequence[str], jobs: dict[str, ExperimentJob]) -
             (str(raw), model.teacher.name),
         )
     if model.init is not None:
-        start = Model(model.task, model.init)
-        _add(start, changes, jobs)
-        needs.append(start.name)
+        _add(model.init, changes, jobs)
+        needs.append(model.init.name)
     jobs[model.name] = ExperimentJob(
         model.name, model.run, lambda shell: make_model(model, changes, shell), tuple(needs)
     )
@@ -100,10 +99,18 @@ def distil_corpus(model: Model, shell: Shell) -> None:
 
     def distil() -> None:
         written = corpus.with_name(f"{corpus.name}-text")
+        sources = [task.file("train", "source")]
+        if model.spliced:
+            sources.append(corpus.with_name(f"{corpus.name}.{task.source}"))
+            shell.bothends(
+                "splice", "--source", sources[0], "--lines", model.spliced,
+                "--exclude", task.file("valid", "source"), task.file("test", "source"),
+                "--output", sources[1],
+            )  # fmt: skip
         shell.say(f"{teacher.name} writes it")
         shell.bothends(
             "distill", "--teacher", teacher.run / "int8", "--processes", 1,
-            "--source", task.file("train", "source"), "--output", written,
+            "--source", *sources, "--output", written,
         )  # fmt: skip
         shell.bothends(
             "prepare", "--vocabulary", teacher.run / "averaged", "--output", corpus,
@@ -113,7 +120,9 @@ def distil_corpus(model: Model, shell: Shell) -> None:
             *task.prepare_distilled,
         )  # fmt: skip
 
-    settings = {"options": list(task.prepare_distilled)}
+    settings: dict[str, Any] = {"options": list(task.prepare_distilled)}
+    if model.spliced:
+        settings["spliced"] = model.spliced
     raw = _raw_corpus(model)
     stage = Stage(corpus.name, corpus, MANIFEST, settings, (raw.name, "int8"))
     _ensure_corpus(stage, StageGraph([raw, *stages_of(teacher), stage], DATA_RECORDS), distil)
@@ -279,7 +288,7 @@ def _translate(model: Model, setting: Setting, shell: Shell, output: Path) -> No
     shell.say(f"translating, {setting.name}")
     shell.bothends(
         "evaluate", "--model", exported, "--beam", setting.beam, "--threads", 1,
-        *["--deduplicate"] * setting.deduplicated,
+        "--deduplicate" if setting.deduplicated else "--no-deduplicate",
         "--source", task.file("test", "source"), "--reference", task.file("test", "target"),
         "--metrics", task.metrics, "--tokenizer", task.tokenizer,
         "--output", partial_lines, "--json", output,

@@ -98,6 +98,10 @@ class TableRow(Strict):
     seeds: tuple[int, ...] = (1,)
     #: the order of the raw model whose weights it begins with; else the table's, or random ones
     init: Order | None = None
+    #: or another row of the table, whose models of the same data and seed it begins with
+    continues: str | None = None
+    #: spliced lines (`bothends splice`) that the teacher translates besides the training text
+    spliced: int = Field(default=0, ge=0)
     #: by beam
     paper: dict[int, Paper] = Field(default_factory=dict)
     paper_training: float | None = None
@@ -135,10 +139,20 @@ class PaperTable(Strict):
         if data not in (row.data or self.data):
             return []
         task, order = self.task_of(row), str(row.order)
-        init = row.init or (self.init if data == "distilled" else None)
         settings = _overrides(row.settings)
-        start = None if init is None else str(init)
-        return [Model(task, order, data, settings, seed, start) for seed in row.seeds]
+        spliced = row.spliced if data == "distilled" else 0
+        return [
+            Model(task, order, data, settings, seed, self._start(row, data, seed), spliced)
+            for seed in row.seeds
+        ]
+
+    def _start(self, row: TableRow, data: Data, seed: int) -> Model | None:
+        """The model whose weights this one begins with, if they are not random."""
+        if row.continues is not None:
+            earlier = next(each for each in self.rows if each.name == row.continues)
+            return next(each for each in self.models_of(earlier, data) if each.seed == seed)
+        init = row.init or (self.init if data == "distilled" else None)
+        return None if init is None else Model(self.task_of(row), str(init))
 
     def models(self, names: Iterable[str] = ()) -> list[Model]:
         """All trainings, or those of the rows that are named; raw ones, as teachers are, first."""
@@ -161,7 +175,9 @@ class Model:
     data: Data = "raw"
     settings: tuple[str, ...] = ()
     seed: int = 1
-    init: str | None = None
+    #: whose averaged weights it begins with
+    init: Model | None = None
+    spliced: int = 0
 
     # A task is no value to hash; all the rest follows from the name.
     def __hash__(self) -> int:
@@ -169,14 +185,21 @@ class Model:
 
     @property
     def name(self) -> str:
-        parts = [f"{self.task.recipe.stem}-{self.order}"]
+        return f"{self.task.recipe.stem}-{self.differences}"
+
+    @property
+    def differences(self) -> str:
+        """What tells it from the other models of its task."""
+        parts = [self.order]
         if self.data != "raw":
             parts.append(self.data)
+        if self.spliced:
+            parts.append(f"spliced-{self.spliced}")
         for setting in self.settings:
             key, _, value = setting.partition("=")
             parts.append(f"{key.rpartition('.')[2].replace('_', '-')}-{value}")
         if self.init is not None:
-            parts.append(f"from-{self.init}")
+            parts.append(f"from-{self.init.differences}")
         if self.seed != 1:
             parts.append(f"seed-{self.seed}")
         return "-".join(parts)
@@ -190,7 +213,10 @@ class Model:
     def corpus(self) -> Path:
         """The prepared corpus that it learns from."""
         path = self.raw_corpus
-        return path if self.data == "raw" else path.with_name(f"{path.name}-{self.data}")
+        if self.data == "raw":
+            return path
+        spliced = f"-spliced-{self.spliced}" if self.spliced else ""
+        return path.with_name(f"{path.name}-{self.data}{spliced}")
 
     @property
     def raw_corpus(self) -> Path:
@@ -205,7 +231,7 @@ class Model:
         """What `bothends train RECIPE` has to be told."""
         changes = [f"order={self.order}", f"run={self.run}"]
         if self.init is not None:
-            changes.append(f"init={Model(self.task, self.init).run / 'averaged'}")
+            changes.append(f"init={self.init.run / 'averaged'}")
             changes += _overrides(self.task.continued)
         changes += self.settings
         if self.data != "raw":
@@ -248,12 +274,27 @@ def load_table(path: Path) -> PaperTable:
         raise UsageError(
             f"{path}: baseline: no row {table.baseline!r}; {nearest(table.baseline, names)}"
         )
-    for row in table.rows:
+    for place, row in enumerate(table.rows):
         if row.task is None and table.task is None:
             raise UsageError(f"{path}: row {row.name!r} has no task, and neither has the table")
+        _check_start(path, row, {each.name: each for each in table.rows[:place]})
     for model in table.models():
         model.recipe()  # a misspelled setting is an error now, and not after hours of training
     return table
+
+
+def _check_start(path: Path, row: TableRow, earlier: dict[str, TableRow]) -> None:
+    if row.continues is None:
+        return
+    where = f"{path}: row {row.name!r}: continues"
+    if row.init is not None:
+        raise UsageError(f"{where}: a model begins once; leave out `init`")
+    if row.continues not in earlier:
+        raise UsageError(
+            f"{where}: no row {row.continues!r} above it; {nearest(row.continues, earlier)}"
+        )
+    if missing := set(row.seeds) - set(earlier[row.continues].seeds):
+        raise UsageError(f"{where}: {row.continues!r} has no seed {min(missing)}")
 
 
 def tasks_of(table: PaperTable) -> list[ExperimentTask]:

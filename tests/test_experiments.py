@@ -135,7 +135,8 @@ class InThisProcess:
         if arguments[0] == "distill":
             # After six updates a teacher has nothing to say, and nothing is no corpus.
             text = Path(arguments[arguments.index("--output") + 1])
-            assert (text / "train.target").read_text().count("\n") == 120
+            sources = (text / "train.source").read_text()
+            assert (text / "train.target").read_text().count("\n") == sources.count("\n") >= 120
             shutil.copyfile(text / "train.source", text / "train.target")
 
     def run(self, command: list[str]) -> None:
@@ -266,6 +267,41 @@ def test_distilled_models_of_a_table_may_begin_with_trained_weights(folder: Path
     assert "tiny-1x1" in {job.name: job.needs for job in steps.jobs_for([ends])}[ends.name]
 
 
+def test_a_row_may_continue_another_one_seed_by_seed(folder: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"name": "ends", "order": "2x1", "init": "1x1", "spliced": 7, "seeds": [1, 2]},
+        {"name": "pairs", "order": "2x2", "continues": "ends", "spliced": 7, "seeds": [2]},
+    ]
+    write_table(rows, data=["distilled"])
+    ends, other, pairs = load()
+    assert ends.name == "tiny-2x1-distilled-spliced-7-from-1x1"
+    assert (
+        pairs.name
+        == "tiny-2x2-distilled-spliced-7-from-2x1-distilled-spliced-7-from-1x1-seed-2-seed-2"
+    )
+    assert pairs.recipe().init == other.run / "averaged"
+    needs = {job.name: job.needs for job in steps.jobs_for([pairs])}
+    assert needs[pairs.name] == ("runs/data/tiny-distilled-spliced-7", other.name)
+    assert list(needs).index(other.name) < list(needs).index(pairs.name)
+
+
+def test_spliced_lines_are_translated_with_the_training_text(folder: Path) -> None:
+    write_table([{"name": "ends", "order": "2x1", "spliced": 7}], data=["distilled"])
+    (model,) = load()
+    make([model.teacher])
+    shell = InThisProcess()
+    steps.distil_corpus(model, shell)
+    assert shell.commands == ["splice", "distill", "prepare"]
+    written = [
+        Path(f"runs/data/tiny-distilled-spliced-7{name}").read_text().splitlines()
+        for name in (".in", "-text/train.source")
+    ]
+    training = Path("text/toy/train.in").read_text().splitlines()
+    assert written[1] == training + written[0]
+    assert len(written[0]) == 7
+    assert not set(written[0]) & set(training)
+
+
 def test_a_distilled_model_comes_after_its_teacher(folder: Path) -> None:
     write_table([{"name": "ends", "order": "2x1"}], data=["distilled"])
     found = {job.name: job.needs for job in steps.jobs_for(load())}
@@ -288,6 +324,23 @@ def test_a_distilled_model_comes_after_its_teacher(folder: Path) -> None:
         (
             {"rows": [{"name": "x", "order": "1x1", "settings": {"model.layers": 1}}]},
             "model.layers",
+        ),
+        (
+            {"rows": [{"name": "x", "order": "2x1", "continues": "y"}]},
+            "row 'x': continues: no row 'y' above it",
+        ),
+        (
+            {
+                "rows": [
+                    {"name": "x", "order": "2x1"},
+                    {"name": "y", "order": "2x2", "continues": "x", "seeds": [2]},
+                ]
+            },
+            "row 'y': continues: 'x' has no seed 2",
+        ),
+        (
+            {"rows": [{"name": "x", "order": "2x1", "continues": "y", "init": "1x1"}]},
+            "leave out `init`",
         ),
     ],
 )
