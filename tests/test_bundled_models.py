@@ -83,9 +83,8 @@ def test_sentences_in_portuguese(translator: Translator, english: str) -> None:
 
 
 def test_from_both_ends() -> None:
-    """Its card advises to drop words that are said twice where the ends meet."""
     with Translator.load("en-pt-2x1", threads=1) as both_ends:
-        translations = both_ends.translate(list(PORTUGUESE), deduplicate=True)
+        translations = both_ends.translate(list(PORTUGUESE))
     found = dict(zip(PORTUGUESE, (each.text for each in translations), strict=True))
     others = {english: text for english, text in found.items() if text not in PORTUGUESE[english]}
     assert others == {}

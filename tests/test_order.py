@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby, product
+from itertools import groupby, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -577,6 +577,17 @@ def test_strands_stand_in_the_text_from_left_to_right(order: GenerationOrder, le
     left_to_right = [direction for direction, _ in groupby(directions)]
     assert left_to_right == [each for each in order.strands if each in left_to_right]
     assert sorted(order.strands) == list(range(order.directions))
+
+
+@given(orders, st.integers(0, 60))
+def test_strands_meet_at_seams(order: GenerationOrder, length: int) -> None:
+    seams = order.seams(length)
+    assert len(seams) == order.directions - 1
+    directions = order.inverse(order.direction_ids(length)).tolist()
+    for begin, end in pairwise([0, *seams, length]):
+        assert len(set(directions[begin:end])) <= 1
+    changes = [place for place in range(1, length) if directions[place - 1] != directions[place]]
+    assert set(changes) <= set(seams)
 
 
 @given(orders, st.lists(st.lists(st.integers(0, 50), max_size=20), max_size=4))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +59,32 @@ def test_remove_repeats_leaves_none(items: list[int]) -> None:
     ],
 )
 def test_remove_repeated_words(pieces: str, kept: str) -> None:
-    words = pieces.split()
-    ids = {word: number for number, word in enumerate(dict.fromkeys(words))}
-    tokens = remove_repeated_words([ids[word] for word in words], words)
-    assert [list(ids)[token] for token in tokens] == kept.split()
+    assert without_repeats(pieces.split()) == kept.split()
+
+
+@pytest.mark.parametrize(
+    ("pieces", "kept"),
+    [
+        ("▁perda | ▁perda ▁de", "▁perda ▁de"),
+        ("▁Per da | ▁Per da ▁de", "▁Per da ▁de"),
+        ("▁Per | da ▁Per da ▁de", "▁Per da ▁de"),
+        ("▁da ▁Liga ▁da | ▁Liga ▁dos", "▁da ▁Liga ▁dos"),
+        ("▁a ▁a | ▁a ▁a ▁b", "▁a ▁a ▁b"),
+        # elsewhere, repetitions may be meant: « nous nous »
+        ("▁nous ▁nous ▁voy ons | ▁ici", "▁nous ▁nous ▁voy ons ▁ici"),
+        ("▁a ▁b | ▁nous ▁nous", "▁a ▁b ▁nous ▁nous"),
+        ("| ▁a ▁a", "▁a ▁a"),
+        # two seams
+        ("▁a | ▁a ▁b ▁c | ▁c", "▁a ▁b ▁c"),
+    ],
+)
+def test_remove_repeated_words_where_strands_meet(pieces: str, kept: str) -> None:
+    parts = [part.split() for part in pieces.split("|")]
+    seams = list(accumulate(map(len, parts[:-1])))
+    assert without_repeats([piece for part in parts for piece in part], seams) == kept.split()
+
+
+def without_repeats(pieces: list[str], seams: list[int] | None = None) -> list[str]:
+    ids = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
+    tokens = remove_repeated_words([ids[piece] for piece in pieces], pieces, seams)
+    return [list(ids)[token] for token in tokens]

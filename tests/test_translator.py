@@ -28,6 +28,7 @@ from bothends.search.fill import Frame
 from bothends.search.options import SearchOptions
 from bothends.search.scoring import force_scores
 from bothends.storage.digests import DIGESTS
+from bothends.text.repeats import remove_repeated_words, remove_repeats
 from bothends.text.vocabulary import VOCABULARY
 from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 from bothends.translating.documents import DocumentTranslator
@@ -68,6 +69,10 @@ def lines() -> list[str]:
 @pytest.fixture(scope="module")
 def one_by_one(translator: Translator, lines: list[str]) -> list[Translation]:
     return [translator.translate([line])[0] for line in lines]
+
+
+def repeats_words(line: str) -> bool:
+    return remove_repeats(line.split()) != line.split()
 
 
 def same(
@@ -256,10 +261,10 @@ class TestTranslate:
     def test_no_lines(self, translator: Translator) -> None:
         assert translator.translate([]) == []
 
-    def test_fields_agree(self, translator: Translator, one_by_one: list[Translation]) -> None:
+    def test_fields_agree(self, translator: Translator, lines: list[str]) -> None:
         vocabulary = translator.vocabularies.target
         order = translator.description.order
-        for each in one_by_one:
+        for each in translator.translate(lines, deduplicate=False):
             assert vocabulary.decode([each.tokens]) == [each.text]
             assert list(each.pieces) == vocabulary.pieces(each.tokens)
             normaliser = ((5 + len(each.tokens)) / 6) ** 0.6
@@ -271,13 +276,13 @@ class TestTranslate:
 
     def test_n_best(self, translator: Translator, one_by_one: list[Translation]) -> None:
         for line in sentences(5, seed=8):
-            (best,) = translator.translate([line], n_best=3)
+            (best,) = translator.translate([line], n_best=3, deduplicate=False)
             three = best.hypotheses
             assert three[0] is best
             assert len({each.tokens for each in three}) == 3
             assert [each.score for each in three] == sorted((e.score for e in three), reverse=True)
             assert all(each.hypotheses == (each,) for each in three[1:])
-            assert best.text == translator.translate([line])[0].text
+            assert best.text == translator.translate([line], deduplicate=False)[0].text
         assert all(each.hypotheses == (each,) for each in one_by_one)
 
     def test_lengths(self, translator: Translator) -> None:
@@ -301,12 +306,36 @@ class TestTranslate:
             words = [each.text.split() for each in translations]
             return sum(a == b for line in words for a, b in pairwise(line))
 
-        plain = translator.translate(lines)
+        plain = translator.translate(lines, deduplicate=False)
         fewer = translator.translate(lines, deduplicate=True)
         assert repeats(plain) > 0
         assert repeats(fewer) == 0
         assert [(one.logprob, one.score) for one in fewer] == [
             (one.logprob, one.score) for one in plain
+        ]
+
+    def test_words_are_said_once_where_strands_meet(self, translator: Translator) -> None:
+        """By default; but not if the line repeats itself, or if the text gets too short."""
+        lines = [line for line in sentences(60, seed=10) if not repeats_words(line)]
+        order = translator.description.order
+        plain = translator.translate(lines, deduplicate=False)
+        expected = [
+            remove_repeated_words(each.tokens, each.pieces, order.seams(len(each.tokens)))
+            for each in plain
+        ]
+        assert [list(each.tokens) for each in translator.translate(lines)] == expected
+        mended = [
+            (line, each)
+            for line, each, tokens in zip(lines, plain, expected, strict=True)
+            if len(tokens) < len(each.tokens)
+        ]
+        assert mended  # else this says nothing
+        for line, whole in mended[:5]:
+            as_long = translator.translate([line], min_length=len(whole.tokens))[0]
+            assert len(as_long.tokens) >= len(whole.tokens)
+        twice = [f"{line} {line.split()[-1]}" for line, _ in mended]
+        assert [each.tokens for each in translator.translate(twice)] == [
+            each.tokens for each in translator.translate(twice, deduplicate=False)
         ]
 
     def test_alternatives_that_differ_in_their_repeats_are_one(
@@ -315,7 +344,7 @@ class TestTranslate:
         lines = sentences(40, seed=10)
         fewer = 0
         for plain, kept in zip(
-            translator.translate(lines, n_best=4),
+            translator.translate(lines, n_best=4, deduplicate=False),
             translator.translate(lines, n_best=4, deduplicate=True),
             strict=True,
         ):
@@ -598,7 +627,7 @@ class TestScore:
         """To 1e-4: float32 sums of some dozen logprobs, in products of another shape."""
         translator = Translator.load(tiny_model(order), threads=2)
         lines = [*sentences(20, seed=11), "ba bo " * 30]
-        translations = translator.translate(lines, n_best=2)
+        translations = translator.translate(lines, n_best=2, deduplicate=False)
         pairs = [
             (line, each)
             for line, best in zip(lines, translations, strict=True)

@@ -16,6 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -159,6 +160,11 @@ class GenerationOrder:
         """The order with the same permutation and positions that writes one token per step."""
         several = self.directions > 1
         return replace(self, tokens_per_direction=1, vanilla_mask=False, autoregressive=several)
+
+    def seams(self, length: int) -> list[int]:
+        """Where strands meet in a text of `length` tokens: the first tokens of all but one."""
+        sizes = [-(-(length - direction) // self.directions) for direction in self.strands]
+        return list(accumulate(sizes[:-1]))
 
     def moves_right(self, direction: int) -> bool:
         """Does the strand of `direction` grow towards the end of the text?"""

@@ -21,7 +21,11 @@ LengthPenaltyOption = Annotated[
     float, typer.Option(min=0, help="Exponent of the length normalisation; 0 prefers short output.")
 ]
 DeduplicateOption = Annotated[
-    bool, typer.Option("--deduplicate", help="Drop words and phrases that repeat immediately.")
+    bool | None,
+    typer.Option(
+        "--deduplicate/--no-deduplicate",
+        help="Drop words and phrases that repeat immediately. Default: only where strands meet.",
+    ),
 ]
 MaxSourceLengthOption = Annotated[
     int, typer.Option(min=1, help="Longest line, in tokens; the rest is cut off.")

@@ -130,10 +130,10 @@ def translate(
     places = [parse_place(file) for file in files or []]
     written = [parse_place(file) for file in output or []]
     if workers is not None or shard is not None:
-        searches = (n_best > 1, min_length, max_length, deduplicate, rescore, not shortlist)
+        searches = (n_best > 1, min_length, max_length, rescore, not shortlist)
         others = (*searches, scores, json_, strict, threads, glossary, precision, device)
         changed = (invalid != "error", batch_tokens != DEFAULTS.batch_tokens, progress is not None)
-        if any(others) or any(changed):
+        if any(others) or any(changed) or deduplicate is not None:
             raise UsageError(
                 "a job (--workers, --shard) takes only these options: --beam, --length-penalty, "
                 "--max-source-length, --engine and --format lines"

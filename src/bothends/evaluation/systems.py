@@ -100,7 +100,7 @@ def evaluate_files(plan: EvaluationPlan) -> Evaluation:
 def _translate(plan: EvaluationPlan, sources: Sequence[str]) -> Iterator[System]:
     options = plan.options
     settings = f"beam {options.beam}, length penalty {options.length_penalty:g}"
-    settings += ", deduplicated" if options.deduplicate else ""
+    settings += {None: "", True: ", deduplicated", False: ", not deduplicated"}[options.deduplicate]
     for directory in plan.models:
         with plan.loading.load(directory) as translator:
             translations = translate_all(translator, str(directory), sources, options)

@@ -61,7 +61,9 @@ class V1Request(Body):
     normalisation: Literal["google", "mean"] = _DEFAULTS.normalisation
     min_length: int = Field(0, ge=0, le=10_000)
     max_length: int | None = Field(None, ge=1, le=10_000)
-    deduplicate: bool = False
+    deduplicate: bool | None = Field(
+        None, description="Drop repeated words; by default only where two strands meet."
+    )
     glossary: dict[Word, Word] = Field(
         default_factory=dict, max_length=1000, description="Terms and the words to use for them."
     )

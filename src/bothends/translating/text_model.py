@@ -83,8 +83,10 @@ class TextModel:
         begin: float,
     ) -> list[Translation]:
         """What a search that began at `begin` has found, as text."""
-        if options.deduplicate:
-            found = list(map(self._without_repeats, found))
+        found = [
+            self._without_repeats(source, ranked, options)
+            for source, ranked in zip(sources, found, strict=True)
+        ]
         seconds = time.perf_counter() - begin
         vocabulary = self.vocabularies.target
         texts = iter(vocabulary.decode([each.tokens for ranked in found for each in ranked]))
@@ -129,14 +131,29 @@ class TextModel:
             scores = self.generator.score_each(sources, targets)
         return [[score.logprob for score in some] for some in scores]
 
-    def _without_repeats(self, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    def _without_repeats(
+        self, source: Tokens, hypotheses: list[Hypothesis], options: TranslationOptions
+    ) -> list[Hypothesis]:
         """The hypotheses without repeated words; the first of those that are now the same."""
+        order, everywhere = self.generator.order, options.deduplicate is True
+        if options.deduplicate is False or (order.directions == 1 and not everywhere):
+            return hypotheses
+        if not everywhere and self._repeats(source):
+            return hypotheses
         kept: dict[Tokens, Hypothesis] = {}
         for hypothesis in hypotheses:
             pieces = self.vocabularies.target.pieces(hypothesis.tokens)
-            tokens = remove_repeated_words(hypothesis.tokens, pieces)
+            seams = None if everywhere else order.seams(len(pieces))
+            tokens = remove_repeated_words(hypothesis.tokens, pieces, seams)
+            if not everywhere and len(tokens) < options.min_length:
+                tokens = hypothesis.tokens
             kept.setdefault(tuple(tokens), replace(hypothesis, tokens=tokens))
         return list(kept.values())
+
+    def _repeats(self, source: Tokens) -> bool:
+        """Whether a line repeats words itself; its translation may, then."""
+        pieces = self.vocabularies.source.pieces(source)
+        return len(remove_repeated_words(source, pieces)) < len(source)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,9 @@ class TranslationOptions(SearchOptions):
         n_best: Hypotheses to return for each line, at most `beam`.
         min_length: Minimum length of a translation, in tokens.
         max_length: Maximum length, in tokens; `None` is twice the line's tokens and 20 more.
-        deduplicate: Remove words and phrases that immediately repeat.
+        deduplicate: Remove words and phrases that immediately repeat. `None` does so only where two
+            strands meet, which both may write the same word there, and if the line itself repeats
+            none.
         max_source_length: Tokens of a line that are translated; the rest is cut off.
         batch_tokens: Source tokens of a batch, padding included.
         split_sentences: Translate the sentences of a line one by one, and join them again. Models
@@ -39,7 +41,7 @@ class TranslationOptions(SearchOptions):
             does so if the model translates; a summary is of all sentences of a line.
     """
 
-    deduplicate: bool = False
+    deduplicate: bool | None = None
     max_source_length: int = 512
     batch_tokens: int = BATCH_TOKENS
     split_sentences: bool | None = None
@@ -82,7 +84,7 @@ class OptionFields(TypedDict, total=False):
     n_best: int
     min_length: int
     max_length: int | None
-    deduplicate: bool
+    deduplicate: bool | None
     max_source_length: int
     batch_tokens: int
     split_sentences: bool | None
