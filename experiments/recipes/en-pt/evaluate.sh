@@ -35,8 +35,11 @@ done
 
 python "$here/check_copies.py" > checks.en
 for model in "$@"; do
-    echo "copies, $model"
+    echo "copies, $model alone"
     bothends translate --model "$model" --format lines checks.en > checks.pt
+    python "$here/check_copies.py" --judge checks.pt
+    echo "copies, $model, addresses protected and numbers checked"
+    bothends translate --model "$model" checks.en > checks.pt
     python "$here/check_copies.py" --judge checks.pt
 done
 rm checks.en checks.pt

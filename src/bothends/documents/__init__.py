@@ -15,6 +15,7 @@ from typing import Literal, get_args
 
 from bothends.documents.flows import FlowTranslator, checked_answers
 from bothends.documents.glossary import Glossary
+from bothends.documents.numbers import keeping_numbers
 from bothends.documents.options import (
     DocumentOptions,
     DocumentReport,
@@ -98,6 +99,8 @@ def translate_document(
     if protect is None:
         protect = frozenset() if format == "lines" else ALL_KINDS
     kinds = check_kinds(protect)
+    if "identifier" in kinds:
+        translate = keeping_numbers(translate, options.placeholders)
     if format == "text" and needs_no_reading(text, options):
         (answer,) = checked_answers([text], translate([text]))
         return DocumentResult(answer, DocumentReport(sentences=1))

@@ -1,5 +1,7 @@
 """Lines whose addresses, numbers with units and the like must come back: masked, then mended.
 
+Plain numbers are left to the model, which is asked again if it loses one.
+
 Most lines have nothing of the kind. A quick look tells, and they are translated as they are.
 """
 
@@ -7,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from bothends.text.numbers import lost_numbers
 from bothends.text.units import SIGNS, UNITS
 from bothends.translating.translation import Translation, TranslationOptions
 from bothends.translator import Translator
@@ -49,8 +52,8 @@ class LineProtector:
         self._translator = translator
         self._options = options
         self._strict = strict
-        #: for each line that is under way: itself masked, or nothing
-        self._under_way: deque[MaskedLine | None] = deque()
+        #: each line that is under way, as the model was asked, and masked if it is
+        self._under_way: deque[tuple[str, MaskedLine | None]] = deque()
 
     def masked(self, lines: Iterable[str | None]) -> Iterator[str | None]:
         """The lines with placeholders for their spans; None, a pause, is passed on."""
@@ -59,16 +62,31 @@ class LineProtector:
                 yield None
                 continue
             masked = _mask(line) if may_hold_spans(line) else None
-            self._under_way.append(masked)
-            yield line if masked is None else masked.text
+            asked = line if masked is None else masked.text
+            self._under_way.append((asked, masked))
+            yield asked
 
     def mended(self, translation: Translation) -> Translation:
-        """The translation of the next line, with its spans."""
-        masked = self._under_way.popleft()
-        if masked is None:
-            return translation
-        text = masked.answer(translation.text)
-        return replace(translation, text=self._around_spans(masked.line) if text is None else text)
+        """The translation of the next line, with its spans and numbers."""
+        asked, masked = self._under_way.popleft()
+        text = translation.text
+        if lost_numbers(asked, text):
+            text = self._with_numbers(asked, text)
+        if masked is not None:
+            mended = masked.answer(text)
+            text = self._around_spans(masked.line) if mended is None else mended
+        return translation if text == translation.text else replace(translation, text=text)
+
+    def _with_numbers(self, line: str, answer: str) -> str:
+        """A translation that has the numbers, if there is one."""
+        from bothends.documents.numbers import mend_numbers
+        from bothends.documents.placeholders import NUMBERED_LETTER
+
+        def translate(lines: Sequence[str]) -> list[str]:
+            return [each.text for each in self._translator.translate(lines, self._options)]
+
+        (text,) = mend_numbers([line], [answer], translate, NUMBERED_LETTER)
+        return text
 
     def _around_spans(self, line: str) -> str:
         """The line translated as a document: its sentences, or what is between their spans."""

@@ -1,0 +1,95 @@
+"""Numbers that a translation has lost, and how they come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from bothends.documents import translate_document
+from bothends.documents.numbers import mend_numbers
+from bothends.documents.placeholders import NUMBERED_LETTER
+from bothends.text.numbers import correct_numbers, lost_numbers
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "lost"),
+    [
+        ("It was built in 1997.", "Foi construída em 1997.", []),
+        ("It was built in 1997.", "Foi construída em 197.", ["1997"]),
+        ("It was built in 1997.", "Foi construída em 19971.", ["1997"]),
+        ("It has 9550 books.", "Tem 9.550 livros.", []),
+        ("It has 9550 books.", "Tem 9\u00a0550 livros.", []),
+        ("In 1999, 250 came.", "Em 1999, 250 vieram.", []),
+        ("From 305 to 305.", "De 305 a 306.", ["305", "305"]),
+        ("In 2024.", "في ٢٠٢٤.", []),
+        # what languages write in their own ways, or spell out
+        ("At 10:305, 1,250.75 and 1990s", "x", []),
+        ("12 men, COVID-1987, 2019-2020", "doze homens", []),
+        ("No number.", "Nenhum 1234.", []),
+    ],
+)
+def test_lost_numbers(source: str, translation: str, lost: list[str]) -> None:
+    assert [source[start:end] for start, end in lost_numbers(source, translation)] == lost
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "corrected"),
+    [
+        ("It was built in 1997.", "Foi construída em 197.", "Foi construída em 1997."),
+        ("It has 9550 books.", "Tem 95.500 livros.", "Tem 9550 livros."),
+        ("From 1204 to 5299.", "De 12204 a 52999.", "De 1204 a 5299."),
+        ("From 1204 to 5299.", "De 1204 a 52999.", "De 1204 a 5299."),
+        # no number, two of them, or another one altogether
+        ("It was built in 1997.", "Foi construída então.", None),
+        ("It was built in 1997.", "Foi construída em 197 ou 199.", None),
+        ("It was built in 1997.", "Foi construída em 2458.", None),
+    ],
+)
+def test_numbers_with_an_error_are_corrected(
+    source: str, translation: str, corrected: str | None
+) -> None:
+    assert correct_numbers(source, translation) == corrected
+
+
+class Forgetful:
+    """Translates by shouting, and forgets all digits but those of names."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        self.asked += texts
+        return [
+            " ".join(
+                word if word.startswith("X") else word.strip("0123456789") for word in text.split()
+            )
+            for text in (text.upper() for text in texts)
+        ]
+
+
+def test_what_cannot_be_corrected_is_asked_again() -> None:
+    translate = Forgetful()
+    texts = ["go to 305 and 4711", "X1 is 4711", "no number"]
+    mended = mend_numbers(texts, translate(texts), translate, NUMBERED_LETTER)
+    assert mended == ["GO TO 305 AND 4711", "X1 IS 4711", "NO NUMBER"]
+    assert translate.asked[3:] == ["go to X1 and X2", "X1 is X2"]
+
+
+def test_an_answer_without_the_names_is_not_used() -> None:
+    mended = mend_numbers(["go to 305"], ["GO"], lambda texts: ["GO X7"], NUMBERED_LETTER)
+    assert mended == ["GO"]
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [("text", "Room 305 is here."), ("srt", "1\n00:00:01,000 --> 00:00:02,000\nRoom 305\n")],
+)
+def test_documents_keep_numbers(format: str, text: str) -> None:
+    translated = translate_document(text, format, Forgetful()).text  # type: ignore[arg-type]
+    assert "305" in translated
+    assert "ROOM" in translated
+
+
+def test_lines_as_they_are_get_nothing_but_the_model() -> None:
+    assert "305" not in translate_document("Room 305 is here.", "lines", Forgetful()).text
