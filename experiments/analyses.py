@@ -18,7 +18,7 @@ from columns import NOT_RUN
 from figures import PictureFolder, draw_accuracies
 from results import load_agreement, load_lengths, load_result, load_speed
 from speed import lengths_of
-from table_file import PaperTable, tasks_of
+from table_file import Data, PaperTable, tasks_of
 
 
 def markdown(cells: Cells) -> str:
@@ -133,10 +133,18 @@ def lengths(table: PaperTable, place: PictureFolder, pages: Path) -> Iterator[st
 def agreement(table: PaperTable, place: PictureFolder, pages: Path) -> Iterator[str]:
     """Accuracy on contrastive pairs by distance, for every model that was run."""
     found, missing = [], []
-    for model in table.models():
+    kinds: tuple[Data, ...] = ("raw", "distilled")
+    named = {
+        model: row.name
+        for data in kinds
+        for row in table.rows
+        for model in table.models_of(row, data)
+    }
+    is_clear = len({(model.order, model.data) for model in named}) == len(named)
+    for model, row in named.items():
         if measured := load_agreement(model):
             (system,) = measured["systems"]
-            name = {"raw": "", "distilled": "distilled"}[model.data]
+            name = {"raw": "", "distilled": "distilled"}[model.data] if is_clear else row
             found.append(Accuracies.from_json({**system, "name": name}))
         else:
             missing.append(f"`{model.name}`")
