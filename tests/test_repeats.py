@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bothends.text.repeats import remove_repeated_words, remove_repeats
+from bothends.text.repeats import remove_repeats, without_repeated_words
 
 
 @pytest.mark.parametrize(
@@ -86,5 +86,5 @@ def test_remove_repeated_words_where_strands_meet(pieces: str, kept: str) -> Non
 
 def without_repeats(pieces: list[str], seams: list[int] | None = None) -> list[str]:
     ids = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
-    tokens = remove_repeated_words([ids[piece] for piece in pieces], pieces, seams)
-    return [list(ids)[token] for token in tokens]
+    kept = without_repeated_words([ids[piece] for piece in pieces], pieces, seams)
+    return [pieces[index] for index in kept]

@@ -46,7 +46,17 @@ def test_a_translation_that_was_cut_has_no_end_symbol() -> None:
     assert found[-1].state == PIECES[:4]
 
 
-def test_what_was_shortened_afterwards_is_not_replayed() -> None:
+def test_words_that_were_dropped_are_not_shown() -> None:
+    """`▁a ▁b ▁c | ▁c ▁d ▁e` without its second `▁c`, which the third step wrote."""
+    order = GenerationOrder.parse("2x1")
+    dropped = replace(translation(PIECES, 4), dropped=(3,))
+    assert [token.step for token in written_tokens(order, dropped)] == [1, 2, 3, 2, 1]
+    states = [step.state for step in replay(order, dropped)]
+    assert states[1] == ("▁a", "▁b", None, "▁d", "▁e")
+    assert states[2:] == [PIECES, PIECES]
+
+
+def test_what_no_search_wrote_is_not_replayed() -> None:
     order = GenerationOrder.parse("2x1")
     shortened = translation(PIECES, 7)
     assert written_tokens(order, shortened) == ()

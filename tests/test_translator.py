@@ -28,7 +28,7 @@ from bothends.search.fill import Frame
 from bothends.search.options import SearchOptions
 from bothends.search.scoring import force_scores
 from bothends.storage.digests import DIGESTS
-from bothends.text.repeats import remove_repeated_words, remove_repeats
+from bothends.text.repeats import remove_repeats, without_repeated_words
 from bothends.text.vocabulary import VOCABULARY
 from bothends.text.vocabulary_training import VocabularyOptions, train_vocabulary
 from bothends.translating.documents import DocumentTranslator
@@ -319,15 +319,16 @@ class TestTranslate:
         lines = [line for line in sentences(60, seed=10) if not repeats_words(line)]
         order = translator.description.order
         plain = translator.translate(lines, deduplicate=False)
-        expected = [
-            remove_repeated_words(each.tokens, each.pieces, order.seams(len(each.tokens)))
+        kept = [
+            without_repeated_words(each.tokens, each.pieces, order.seams(len(each.tokens)))
             for each in plain
         ]
-        assert [list(each.tokens) for each in translator.translate(lines)] == expected
+        found = translator.translate(lines)
+        for before, after, indices in zip(plain, found, kept, strict=True):
+            assert list(after.tokens) == [before.tokens[index] for index in indices]
+            assert sorted({*indices, *after.dropped}) == list(range(len(before.tokens)))
         mended = [
-            (line, each)
-            for line, each, tokens in zip(lines, plain, expected, strict=True)
-            if len(tokens) < len(each.tokens)
+            (line, each) for line, each, now in zip(lines, plain, found, strict=True) if now.dropped
         ]
         assert mended  # else this says nothing
         for line, whole in mended[:5]:

@@ -40,11 +40,16 @@ class Step:
 def written_tokens(order: GenerationOrder, translation: Translation) -> tuple[DrawnToken, ...]:
     """The tokens of a translation in text order, each with its step and strand.
 
-    None if repeated words were removed from it: its tokens are not those that were written, so that
-    the places of what was written are not known.
+    Repeated words that were removed from it are not among them. None if it is not what a search
+    wrote, as the sentences of a line together are not.
     """
-    *tokens, end = Picture.of(order, translation.pieces).text
-    last = end.step if translation.finished else max((each.step for each in tokens), default=0)
+    kept = iter(translation.pieces)
+    length = len(translation.pieces) + len(translation.dropped)
+    removed = set(translation.dropped)
+    pieces = ["" if index in removed else next(kept) for index in range(length)]
+    *written, end = Picture.of(order, pieces).text
+    tokens = [token for index, token in enumerate(written) if index not in removed]
+    last = end.step if translation.finished else max((each.step for each in written), default=0)
     # A draft saves steps, but what each would have written is known all the same.
     return tuple(tokens) if last == translation.steps + translation.steps_saved else ()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import TypeVar
 
 from bothends.text.vocabulary import SPACE
@@ -26,10 +27,18 @@ def remove_repeats(items: Sequence[Item], longest: int = LONGEST_REPEAT) -> list
     return kept
 
 
-def remove_repeated_words(
+@dataclass(frozen=True)
+class _Word:
+    """Its tokens, and the index of the first; words are the same wherever they are."""
+
+    tokens: tuple[int, ...]
+    first: int = field(compare=False)
+
+
+def without_repeated_words(
     tokens: Sequence[int], pieces: Sequence[str], seams: Sequence[int] | None = None
 ) -> list[int]:
-    """`tokens` without repeated words; `pieces` are their entries in the vocabulary.
+    """The indices of `tokens` without those of repeated words; `pieces` are their entries.
 
     Words are what spaces separate, and the punctuation after a word is one of its own: `1999` and
     `...` stay as they are, however the vocabulary cuts them. Given `seams`, indices of tokens, only
@@ -41,24 +50,22 @@ def remove_repeated_words(
     else:
         for seam in reversed(seams):  # what is removed moves no earlier seam
             words = _without_repeats_across(words, seam)
-    return [token for word in words for token in word]
+    return [index for word in words for index in range(word.first, word.first + len(word.tokens))]
 
 
-def _words(tokens: Sequence[int], pieces: Sequence[str]) -> list[tuple[int, ...]]:
-    words: list[tuple[int, ...]] = []
+def _words(tokens: Sequence[int], pieces: Sequence[str]) -> list[_Word]:
+    starts: list[int] = []
     inside = False  # a word, and not the punctuation after it
-    for token, piece in zip(tokens, pieces, strict=True):
+    for index, piece in enumerate(pieces):
         letters = any(map(str.isalnum, piece)) or piece == SPACE
-        if not words or piece.startswith(SPACE) or (inside and not letters):
-            words.append((token,))
+        if not starts or piece.startswith(SPACE) or (inside and not letters):
+            starts.append(index)
             inside = letters
-        else:
-            words[-1] += (token,)
-    return words
+    return [_Word(tuple(tokens[i:j]), i) for i, j in pairwise([*starts, len(pieces)])]
 
 
-def _without_repeats_across(words: list[tuple[int, ...]], seam: int) -> list[tuple[int, ...]]:
-    offsets = [0, *accumulate(map(len, words))]
+def _without_repeats_across(words: list[_Word], seam: int) -> list[_Word]:
+    offsets = [0, *accumulate(len(word.tokens) for word in words)]
     for n in range(1, LONGEST_REPEAT + 1):
         for first in range(len(words) - 2 * n + 1):
             second, end = first + n, first + 2 * n

@@ -19,7 +19,7 @@ from bothends.search.generator import Generator
 from bothends.search.scoring import ForcedScore
 from bothends.text.clauses import cut_at_clauses
 from bothends.text.languages import short_code
-from bothends.text.repeats import remove_repeated_words
+from bothends.text.repeats import without_repeated_words
 from bothends.text.sentences import Span, split_sentences
 from bothends.text.vocabulary import Vocabularies, most_tokens
 from bothends.translating.streaming import WindowTasks
@@ -83,15 +83,15 @@ class TextModel:
         begin: float,
     ) -> list[Translation]:
         """What a search that began at `begin` has found, as text."""
-        found = [
+        kept = [
             self._without_repeats(source, ranked, options)
             for source, ranked in zip(sources, found, strict=True)
         ]
         seconds = time.perf_counter() - begin
         vocabulary = self.vocabularies.target
-        texts = iter(vocabulary.decode([each.tokens for ranked in found for each in ranked]))
+        texts = iter(vocabulary.decode([each.tokens for ranked in kept for each, _ in ranked]))
         translations = []
-        for source, ranked in zip(sources, found, strict=True):
+        for source, ranked in zip(sources, kept, strict=True):
             pieces = tuple(self.vocabularies.source.pieces(source))
             best, *others = (
                 Translation(
@@ -108,8 +108,9 @@ class TextModel:
                     source_pieces=pieces,
                     short=self.lengths is not None
                     and self.lengths.is_short(len(source), len(hypothesis.tokens)),
+                    dropped=dropped,
                 )
-                for hypothesis in ranked
+                for hypothesis, dropped in ranked
             )
             translations.append(replace(best, next_best=tuple(others)))
         return translations
@@ -133,27 +134,34 @@ class TextModel:
 
     def _without_repeats(
         self, source: Tokens, hypotheses: list[Hypothesis], options: TranslationOptions
-    ) -> list[Hypothesis]:
-        """The hypotheses without repeated words; the first of those that are now the same."""
+    ) -> list[tuple[Hypothesis, Tokens]]:
+        """The hypotheses without repeated words, and the places of these in what was written.
+
+        Of hypotheses that are the same now, the first is kept.
+        """
         order, everywhere = self.generator.order, options.deduplicate is True
+        as_written: list[tuple[Hypothesis, Tokens]] = [(each, ()) for each in hypotheses]
         if options.deduplicate is False or (order.directions == 1 and not everywhere):
-            return hypotheses
+            return as_written
         if not everywhere and self._repeats(source):
-            return hypotheses
-        kept: dict[Tokens, Hypothesis] = {}
+            return as_written
+        kept: dict[Tokens, tuple[Hypothesis, Tokens]] = {}
         for hypothesis in hypotheses:
-            pieces = self.vocabularies.target.pieces(hypothesis.tokens)
-            seams = None if everywhere else order.seams(len(pieces))
-            tokens = remove_repeated_words(hypothesis.tokens, pieces, seams)
-            if not everywhere and len(tokens) < options.min_length:
-                tokens = hypothesis.tokens
-            kept.setdefault(tuple(tokens), replace(hypothesis, tokens=tokens))
+            written = hypothesis.tokens
+            seams = None if everywhere else order.seams(len(written))
+            pieces = self.vocabularies.target.pieces(written)
+            indices = without_repeated_words(written, pieces, seams)
+            if not everywhere and len(indices) < options.min_length:
+                indices = list(range(len(written)))
+            tokens = [written[index] for index in indices]
+            dropped = tuple(sorted(set(range(len(written))) - set(indices)))
+            kept.setdefault(tuple(tokens), (replace(hypothesis, tokens=tokens), dropped))
         return list(kept.values())
 
     def _repeats(self, source: Tokens) -> bool:
         """Whether a line repeats words itself; its translation may, then."""
         pieces = self.vocabularies.source.pieces(source)
-        return len(remove_repeated_words(source, pieces)) < len(source)
+        return len(without_repeated_words(source, pieces)) < len(source)
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,7 @@ class Translation:
         short: True if it is much shorter than its source, by the lengths of the text that the model
             learned from: it may lack a part. Always False if those are not known.
         next_best: The hypotheses after this one, if `n_best` asked for more.
+        dropped: Where repeated words were removed: places of their tokens in the text before.
     """
 
     text: str
@@ -129,6 +130,7 @@ class Translation:
     short: bool = False
     next_best: tuple[Translation, ...] = ()
     steps_saved: int = 0
+    dropped: tuple[int, ...] = ()
 
     @property
     def hypotheses(self) -> tuple[Translation, ...]:
