@@ -76,8 +76,9 @@ def test_what_cannot_be_corrected_is_asked_again() -> None:
     assert translate.asked[3:] == ["go to X1 and X2", "X1 is X2"]
 
 
-def test_an_answer_without_the_names_is_not_used() -> None:
-    mended = mend_numbers(["go to 305"], ["GO"], lambda texts: ["GO X7"], NUMBERED_LETTER)
+@pytest.mark.parametrize("second", [["GO X7"], ["GO X1 X1"], []])
+def test_an_answer_without_the_names_is_not_used(second: list[str]) -> None:
+    mended = mend_numbers(["go to 305"], ["GO"], lambda texts: second, NUMBERED_LETTER)
     assert mended == ["GO"]
 
 

@@ -39,7 +39,7 @@ def mend_numbers(
     if not again:
         return mended
     second = translate([named.text for named in again.values()])
-    for (index, named), answer in zip(again.items(), second, strict=True):
+    for (index, named), answer in zip(again.items(), second, strict=False):
         whole = named.answer(answer)
         if whole is not None and not lost_numbers(texts[index], whole):
             mended[index] = whole
