@@ -10,6 +10,7 @@ of them.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -199,10 +200,17 @@ class Model:
             key, _, value = setting.partition("=")
             parts.append(f"{key.rpartition('.')[2].replace('_', '-')}-{value}")
         if self.init is not None:
-            parts.append(f"from-{self.init.differences}")
+            parts.append(f"from-{self.init.short_name}")
         if self.seed != 1:
             parts.append(f"seed-{self.seed}")
         return "-".join(parts)
+
+    @property
+    def short_name(self) -> str:
+        """Its order and a digest of what else it is made of: names would grow with each start."""
+        if self.differences == self.order:
+            return self.order
+        return f"{self.order}-{hashlib.sha256(self.differences.encode()).hexdigest()[:8]}"
 
     @property
     def run(self) -> Path:
