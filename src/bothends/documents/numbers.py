@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bothends.documents.options import Translate
+from bothends.documents.pieces import Text
 from bothends.documents.placeholders import PlaceholderStyle
+from bothends.documents.plain import write_text
+from bothends.documents.sentence_units import Item, SentenceRequest, Thing
 from bothends.text.numbers import correct_numbers, lost_numbers
 
 
@@ -31,46 +34,32 @@ def mend_numbers(
     mended = [
         correct_numbers(text, answer) or answer for text, answer in zip(texts, answers, strict=True)
     ]
-    again = {
-        index: named
-        for index, (text, answer) in enumerate(zip(texts, mended, strict=True))
-        if (named := _NamedNumbers.of(text, answer, style)) is not None
-    }
+    again: dict[int, SentenceRequest] = {}
+    for index, (text, answer) in enumerate(zip(texts, mended, strict=True)):
+        if spans := lost_numbers(text, answer):
+            request = SentenceRequest(_items(text, spans), style)
+            if request.possible:
+                again[index] = request
     if not again:
         return mended
-    second = translate([named.text for named in again.values()])
-    for (index, named), answer in zip(again.items(), second, strict=False):
-        whole = named.answer(answer)
-        if whole is not None and not lost_numbers(texts[index], whole):
+    second = translate([request.text for request in again.values()])
+    for (index, request), answer in zip(again.items(), second, strict=False):
+        found = request.answer(answer, {})
+        whole = "" if found is None else write_text(found[0])
+        if not lost_numbers(texts[index], whole):
             mended[index] = whole
     return mended
 
 
-class _NamedNumbers:
-    """A text with names in the place of some of its numbers."""
+def _items(text: str, spans: Sequence[tuple[int, int]]) -> list[Item]:
+    """A text with its spans as things."""
+    items: list[Item] = []
+    cursor = 0
+    for start, end in spans:
+        items += [_text(text[cursor:start]), Thing((_text(text[start:end]),))]
+        cursor = end
+    return [*items, _text(text[cursor:])]
 
-    def __init__(
-        self, text: str, spans: Sequence[tuple[int, int]], style: PlaceholderStyle
-    ) -> None:
-        self._style = style
-        self._values = [text[start:end] for start, end in spans]
-        self._names = style.numbers(text, len(spans)) or []
-        for (start, end), name in reversed(list(zip(spans, self._names, strict=False))):
-            text = text[:start] + style.make(name) + text[end:]
-        self.text = text
 
-    @classmethod
-    def of(cls, text: str, answer: str, style: PlaceholderStyle) -> _NamedNumbers | None:
-        """None if no number was lost, or no names are left."""
-        spans = lost_numbers(text, answer)
-        named = cls(text, spans, style) if spans else None
-        return named if named is not None and named._names else None
-
-    def answer(self, translation: str) -> str | None:
-        """The translation with the numbers; None unless each name is there once."""
-        found = self._style.find(translation, self._names)
-        if found is None:
-            return None
-        for start, end, index in reversed(found):
-            translation = translation[:start] + self._values[index] + translation[end:]
-        return translation
+def _text(text: str) -> Text:
+    return Text(text, text)
