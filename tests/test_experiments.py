@@ -338,6 +338,15 @@ def test_a_distilled_model_comes_after_its_teacher(folder: Path) -> None:
             "row 'y': continues: 'x' has no seed 2",
         ),
         (
+            {
+                "rows": [
+                    {"name": "x", "order": "2x1", "data": ["raw"]},
+                    {"name": "y", "order": "2x2", "continues": "x", "data": ["distilled"]},
+                ]
+            },
+            "'x' has no seed 1 with distilled data",
+        ),
+        (
             {"rows": [{"name": "x", "order": "2x1", "continues": "y", "init": "1x1"}]},
             "leave out `init`",
         ),
