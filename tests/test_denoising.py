@@ -26,7 +26,7 @@ def is_in_order(part: list[str], whole: list[str]) -> bool:
 
 @given(
     st.lists(st.lists(st.sampled_from("abcdef"), max_size=12).map(" ".join), max_size=8),
-    st.builds(Damage, SHARES, st.floats(1, 9), SHARES, SHARES),
+    st.builds(Damage, SHARES, st.floats(1, 9), SHARES, SHARES),  # none are added
 )
 def test_what_is_left_was_there_and_marks_stand_for_the_rest(
     lines: list[str], damage: Damage
@@ -61,6 +61,18 @@ def test_shares_are_those_asked_for() -> None:
     assert left / (20 * len(LINES)) == pytest.approx(0.9, abs=0.01)
 
 
+def test_words_of_earlier_lines_are_put_in() -> None:
+    damage = Damage(masked=0, span=4, deleted=0, copied=0, added=1.5)
+    found = [line.split() for line in damage_lines(LINES, damage)]
+    assert found[0] == LINES[0].split(), "there is no other line yet"
+    for number, (words, line) in enumerate(zip(found, LINES, strict=True)):
+        own = [word for word in words if word.startswith(f"{number}-")]
+        assert own == line.split(), "none of its own is lost"
+        assert all(int(word.split("-")[0]) <= number for word in words)
+    assert sum(map(len, found)) / (20 * len(LINES)) == pytest.approx(2.5, abs=0.01)
+    assert [" ".join(words) for words in found] == list(damage_lines(LINES, damage))
+
+
 def test_everything_and_nothing() -> None:
     assert list(damage_lines(LINES, Damage(masked=1, copied=0))) == [MARK] * len(LINES)
     assert list(damage_lines(LINES, Damage(masked=0, deleted=0))) == LINES
@@ -78,6 +90,7 @@ def test_a_seed_decides() -> None:
     [
         ({"masked": -0.1}, "masked must be between 0 and 1, but is -0.1"),
         ({"copied": float("nan")}, "copied must be between 0 and 1, but is nan"),
+        ({"added": 11}, "added must be between 0 and 10, but is 11"),
         ({"span": 0.5}, "span must be between 1 and 100, but is 0.5"),
     ],
 )

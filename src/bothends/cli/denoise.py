@@ -15,16 +15,19 @@ def denoise(
         Path, typer.Option(metavar="FILE", help="The damaged text to write, line for line.")
     ],
     masked: Annotated[float, typer.Option(help="Share of the words under marks.")] = 0.3,
-    span: Annotated[float, typer.Option(help="Words under a mark, on average.")] = 3.0,
+    span: Annotated[float, typer.Option(help="Words of a span, on average.")] = 3.0,
     deleted: Annotated[float, typer.Option(help="Share of the other words left out.")] = 0.1,
     copied: Annotated[float, typer.Option(help="Share of the lines that stay.")] = 0.2,
+    added: Annotated[
+        float, typer.Option(help="Words of other lines put in, for each word of a line.")
+    ] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
 ) -> None:
     """Damage text, so that a model can learn to mend it.
 
     The damaged text is a source, and the text itself its target: `bothends prepare --source
-    DAMAGED --target FILE`. Spans of words become a mark, some words are left out, some lines stay
-    as they are.
+    DAMAGED --target FILE`. Spans of words become a mark, some words are left out, spans of other
+    lines are put in, some lines stay as they are.
     """
     from bothends.cli.outputs import check_writable
     from bothends.errors import BothendsError
@@ -32,7 +35,7 @@ def denoise(
     from bothends.text.denoising import Damage, damage_lines
     from bothends.text.pairs import read_lines
 
-    damage = Damage(masked, span, deleted, copied)
+    damage = Damage(masked, span, deleted, copied, added)
     check_writable({"--output": output})
     if output.exists():
         raise BothendsError(f"--output {output}: exists; remove it, or name another file")
