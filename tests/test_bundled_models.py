@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from bothends import Translator
+from bothends.cli import run
 from bothends.model.bundled import BUNDLED, DEFAULT_MODEL, bundled_models, find_model
 from bothends.model.directory import CARD, CONFIG
+from command_line import error_line
 
 MEGABYTE = 1 << 20
 ROOT = Path(__file__).parents[1]
@@ -62,6 +64,23 @@ def test_names_and_sizes() -> None:
     }
     assert all(size <= 16 * MEGABYTE for size in sizes.values()), sizes
     assert sum(sizes.values()) <= 40 * MEGABYTE, sizes
+
+
+@pytest.mark.parametrize("command", ["translate", "fill", "score", "plan"])
+def test_help_names_the_default_model(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command, "--help"]) == 0
+    assert f"Default: {DEFAULT_MODEL}," in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_torch_engine_says_that_a_bundled_model_has_no_weights(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, line = error_line(["translate", "--engine", "torch", os.devnull], capsys)
+    assert status == 1
+    assert line.endswith(
+        "the torch engine needs model.safetensors, which is missing; an exported model runs with "
+        "native or onnx"
+    )
 
 
 @pytest.mark.parametrize("name", bundled_models())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,6 +51,42 @@ def test_tags_follow_their_words() -> None:
     result = translate_document(source, "html", reverse)
     assert result.text == '<p>first. <a href="x">now <i>us</i> ask</a> or <b>page the</b> Read</p>'
     assert (result.report.tags, result.report.unplaced_tags) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected", "asked"),
+    [
+        # formulas, powers, years with a note: nothing without their index
+        ("in 1950<sup>1</sup> we ran", "ran we 1950<sup>1</sup> in", "in X1 we ran"),
+        ("see H<sub>2</sub>O now", "now H<sub>2</sub>O see", "see X1 now"),
+        (
+            "a C<sub>6</sub>H<SUB class=x>12</SUB>O<sub>6</sub> b",
+            "b C<sub>6</sub>H<SUB class=x>12</SUB>O<sub>6</sub> a",
+            "a X1 b",
+        ),
+        ("on 5 m<sup>&#50;</sup>.", "m<sup>&#50;</sup>. 5 on", "on 5 X1."),
+        # a note belongs to no word, and stays where it touches one
+        (
+            "we found<sup><a href='#n'>[1]</a></sup> it",
+            "it<sup><a href='#n'>[1]</a></sup> found we",
+            "we found X1 it",
+        ),
+        ("We ran.<sup>1</sup> We saw.", "ran. We<sup>1</sup> saw. We", "We ran."),
+        # words that are raised, and what touches nothing, are translated
+        ("we ran <sup>as</sup> said", "said <sup>as</sup> ran we", "we ran as said"),
+        ("the <sup>1</sup> note", "note <sup>1</sup> the", "the 1 note"),
+    ],
+)
+def test_what_is_raised_stays_with_its_word(source: str, expected: str, asked: str) -> None:
+    questions: list[str] = []
+
+    def translate(sentences: Sequence[str]) -> Sequence[str]:
+        questions.extend(sentences)
+        return reverse(sentences)
+
+    result = translate_document(source, "html", translate)
+    assert (questions[0], result.report.fallbacks) == (asked, 0)
+    assert result.text == expected
 
 
 def test_attributes_on_request() -> None:

@@ -51,11 +51,12 @@ CASES = [
     ("- <div>\n  raw\n  </div>\n",) * 2,
     ("a <kbd>key</kbd> and <b>bold</b>", "A <kbd>key</kbd> AND <b>BOLD</b>"),
     ("a&nbsp;b &lt;cc d \\*e\\*", "A B \\<CC D \\*E\\*"),
-    ("snake_case and a * b", "SNAKE_CASE AND A \\* B"),
+    ("snake_case and a * b", "snake_case AND A \\* B"),
     ("![an image](x.png) and text", "![an image](x.png) AND TEXT"),
     ("one  \ntwo\\\nthree", "ONE  \nTWO\\\nTHREE"),
     ("at <http://x.y> now[^1]\n\n[^1]: a note\n", "AT <http://x.y> NOW[^1]\n\n[^1]: A NOTE\n"),
     ("now[^1]\n\n[^1]: note\n", "NOW[^1]\n\n[^1]: note\n"),
+    ("So.[^1] Now CO<sub>2</sub>[^2][^3] it", "SO.[^1] NOW CO<sub>2</sub>[^2][^3] IT"),
     ("a\r\nb\r\n\r\nc\r\n", "A\r\nB\r\n\r\nC\r\n"),
     ("***both*** **a *b* c** ~~d~~", "***BOTH*** **A *B* C** ~~D~~"),
     ("<!-- kept -->\n\ntext <!-- kept --> more", "<!-- kept -->\n\nTEXT <!-- kept --> MORE"),
@@ -74,6 +75,12 @@ def test_tags_follow_their_words() -> None:
     result = translate_document(source, "markdown", reverse)
     assert result.text == "first. [now `us` ask](http://x.y) or **page the** Read"
     assert (result.report.tags, result.report.unplaced_tags) == (2, 0)
+
+
+def test_a_note_stays_at_a_word() -> None:
+    result = translate_document("a word[^1] and[^2][^x] more.[^3] Then", "markdown", reverse)
+    assert result.text == "more.[^x][^2] and[^1] word a[^3] Then"
+    assert result.report.fallbacks == 0
 
 
 def test_code_that_touches_words_is_no_fallback() -> None:

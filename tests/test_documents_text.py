@@ -382,6 +382,32 @@ ANN B.: why?
     assert asked == ["[door opens]", "I am tired (so very tired) of it.", "no", "why?"]
 
 
+@pytest.mark.parametrize(
+    ("cue", "parts"),
+    [
+        ("♪ la la ♪\n♪ the sun ♪", ["la la", "the sun"]),
+        ("<i>♪ la\nla ♪</i>\n<i>♪ the sun ♪</i>", ["la la", "the sun"]),
+        ("<i>- why?</i>\n<i>- no</i>", ["why?", "no"]),
+        ("{\\an8}- why?\n{\\an8}TOM: no", ["why?", "no"]),
+        ("<i>why\nnot?</i>", ["why not?"]),
+    ],
+)
+def test_lines_of_songs_and_of_speakers_in_italics(cue: str, parts: list[str]) -> None:
+    asked: list[str] = []
+
+    def backwards(sentences: Sequence[str]) -> list[str]:
+        asked.extend(sentences)
+        return [" ".join(reversed(sentence.split(" "))) for sentence in sentences]
+
+    text = f"1\n00:00:01,000 --> 00:00:02,000\n{cue}\n"
+    translated = translate_document(text, "srt", backwards).text
+    assert asked == parts
+    assert sorted(translated) == sorted(text)
+    assert translate_document(text, "srt", identity).text == text
+    marks = re.compile(r"[\w ?]+")
+    assert marks.sub("", translated) == marks.sub("", text)
+
+
 def test_marks_beside_what_is_protected_stay_when_pieces_are_translated() -> None:
     def forgetful(sentences: Sequence[str]) -> list[str]:
         """Loses placeholders and brackets, and ends whatever it is given."""

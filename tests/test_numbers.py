@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from bothends.documents import translate_document
+from bothends.documents import DocumentOptions, translate_document
 from bothends.documents.numbers import mend_numbers
 from bothends.documents.placeholders import NUMBERED_LETTER
+from bothends.text.number_styles import NumberStyles
 from bothends.text.numbers import correct_numbers, lost_numbers
 
 
@@ -30,7 +31,45 @@ from bothends.text.numbers import correct_numbers, lost_numbers
     ],
 )
 def test_lost_numbers(source: str, translation: str, lost: list[str]) -> None:
-    assert [source[start:end] for start, end in lost_numbers(source, translation)] == lost
+    assert [source[start:end] for start, end, _ in lost_numbers(source, translation)] == lost
+
+
+EN_PT = NumberStyles.of("en", "pt")
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "lost"),
+    [
+        # the same value in any style
+        ("It has 5,434,012 people.", "Tem 5.434.012 pessoas.", []),
+        ("It has 5,434,012 people.", "Tem 5434012 pessoas.", []),
+        ("It has 5,434,012 people.", "Tem 5\u00a0434\u00a0012 pessoas.", []),
+        ("It costs 1,000.50 or 2.75.", "Custa 1.000,50 ou 2,75.", []),
+        ("It costs 1,000.50 or 2.75.", "Custa 1,000.50 ou 2.75.", []),
+        ("It took 12.50 seconds.", "Demorou 12,5 segundos.", []),
+        # thousands and millions in words, times, several numbers
+        ("About 50,000 came.", "Cerca de 50 mil vieram.", []),
+        ("Some 1,500,000 came.", "Cerca de 1,5 milhão vieram.", []),
+        ("It begins at 10.30.", "Começa às 10h30.", []),
+        ("It begins at 9.30 p.m.", "Começa às 21h30.", []),
+        ("In rooms 101,102,103.", "Nas salas 101, 102 e 103.", []),
+        ("See 1.2.3, 10.0.0.1, 3.5-4.0 and 12.05.2020.", "Ver isso.", []),
+        # another value, or none
+        ("It has 5,434,012 people.", "Tem 5.434,012 pessoas.", ["5.434.012"]),
+        ("It has 4,567 people.", "Tem 4.5567 pessoas.", ["4.567"]),
+        ("The ratio is 2.75 to 1.", "A proporção é de 275 a 1.", ["2,75"]),
+        ("It weighs 87.7 grams.", "Pesa 87,,7 gramas.", ["87,7"]),
+        ("It costs 1,000.50.", "Custa 1.000.50.", ["1.000,50"]),
+        ("About 50,000 came.", "Cerca de 500.000 vieram.", ["50.000"]),
+        # the part of a name stays as it is spelled
+        ("It needs Python 3.10 now.", "Agora precisa dele.", ["3.10"]),
+    ],
+)
+def test_lost_numbers_with_thousands_and_decimals(
+    source: str, translation: str, lost: list[str]
+) -> None:
+    assert [spelled for _, _, spelled in lost_numbers(source, translation, EN_PT)] == lost
+    assert lost_numbers(source, translation) == []  # nothing is known of the languages
 
 
 @pytest.mark.parametrize(
@@ -50,6 +89,24 @@ def test_numbers_with_an_error_are_corrected(
     source: str, translation: str, corrected: str | None
 ) -> None:
     assert correct_numbers(source, translation) == corrected
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "corrected"),
+    [
+        ("It had 5,434,012 in 2010.", "Tinha 5.434,012 em 2010.", "Tinha 5.434.012 em 2010."),
+        ("The ratio is 2.75 to 1.", "A proporção é de 275 a 1.", "A proporção é de 2,75 a 1."),
+        ("From 1,000.50 to 2,345.90.", "De 1.000.50 a 2.345,90.", "De 1.000,50 a 2.345,90."),
+        ("From 1,000.50 to 2,345.90.", "De 1.000.50 a 2.34.90.", "De 1.000,50 a 2.345,90."),
+        ("From 1,204 to 1,204.", "De 1.204 a 12.204.", "De 1.204 a 1.204."),
+        ("It weighs 87.7 grams.", "Pesa 87,,70 gramas.", "Pesa 87,7 gramas."),
+        ("It weighs 87.7 grams.", "Pesa muito.", None),
+    ],
+)
+def test_thousands_and_decimals_are_corrected_in_the_style_of_the_translation(
+    source: str, translation: str, corrected: str | None
+) -> None:
+    assert correct_numbers(source, translation, EN_PT) == corrected
 
 
 class Forgetful:
@@ -90,6 +147,12 @@ def test_documents_keep_numbers(format: str, text: str) -> None:
     translated = translate_document(text, format, Forgetful()).text  # type: ignore[arg-type]
     assert "305" in translated
     assert "ROOM" in translated
+
+
+def test_documents_keep_thousands_and_decimals_in_the_style_of_the_translation() -> None:
+    options = DocumentOptions(language="en", target_language="pt-BR")
+    translated = translate_document("It has 1,250.75 in all.", "text", Forgetful(), options).text
+    assert translated == "IT HAS 1.250,75 IN ALL."
 
 
 def test_lines_as_they_are_get_nothing_but_the_model() -> None:

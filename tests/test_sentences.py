@@ -49,6 +49,7 @@ PARAGRAPHS: list[tuple[str, list[str]]] = [
     ("en", ["He left on Jan. 5 at noon.", "She left on Feb. 6."]),
     ("en", ["1. Open the box.", "2. Take it out."]),
     ("en", ["This is it.[1]", "And more."]),
+    ("en", ["This is it.\ufffc", "And more."]),
     ("en", ["Only one sentence"]),
     ("de", ["Das ist z. B. ein Apfel.", "Das nicht."]),
     ("de", ["Das ist z.B. ein Apfel, d.h. eine Frucht.", "Das nicht."]),

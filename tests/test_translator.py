@@ -473,6 +473,21 @@ class TestTranslate:
                 assert [list(each.source_tokens)] == vocabulary.encode([line])
                 assert list(each.source_pieces) == vocabulary.pieces(each.source_tokens)
 
+    def test_options_are_nothing_else(self, translator: Translator) -> None:
+        for options in (4, {"beam": 1}):
+            with pytest.raises(TypeError, match="expected TranslationOptions or its fields"):
+                translator.translate("ba", options)  # type: ignore[call-overload]
+        for draft in (5, b"ba", ["ba"]):
+            with pytest.raises(TypeError, match="as the draft"):
+                translator.translate("ba", draft=draft, beam=1)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        "pair", ["ba", ("ba",), ("ba", "bo", "da"), ("ba", None), (1, "bo"), None]
+    )
+    def test_scores_are_of_pairs(self, translator: Translator, pair: Any) -> None:
+        with pytest.raises(TypeError, match="expected"):
+            list(translator.stream_scores([("ba", "bo"), pair]))
+
     def test_options_are_an_object_or_keywords_or_both(self, translator: Translator) -> None:
         lines = sentences(5, seed=8)
         options = TranslationOptions(beam=2, max_length=3)
@@ -559,6 +574,24 @@ class TestBackground:
         expected = translator.translate(lines, beam=2)
         same([one], expected[:1])
         same(several, expected)
+
+    def test_a_translator_that_is_closed_while_it_translates(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        translate = TextModel.translate
+
+        def slowly(*arguments: Any) -> list[Translation]:
+            time.sleep(0.01)
+            return translate(*arguments)
+
+        monkeypatch.setattr(TextModel, "translate", slowly)
+        with Translator.load(tiny_model(), threads=1) as closing:
+            # Each line is a batch, and the first, which is the longest, is translated first.
+            stream = closing.stream(["ba " * 30, *sentences(60)], batch_tokens=1)
+            next(stream)
+            closing.close()
+            with pytest.raises(UsageError, match="the translator is closed"):
+                list(stream)
 
     def test_a_closed_translator(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with Translator.load(tiny_model(), threads=1) as translator:

@@ -32,6 +32,7 @@ from bothends.text.arguments import (
     TARGETS,
     TEXTS,
     check_lines,
+    check_pair,
     check_text,
 )
 from bothends.text.vocabulary import Vocabularies
@@ -317,7 +318,10 @@ class Translator:
     ) -> Stream[ForcedScore, None, None]:
         """As `score`, pair by pair, in memory that does not grow with their number."""
         check_whole_number("batch_tokens", batch_tokens, 1)
-        numbered = (NumberedPair(number, *pair) for number, pair in enumerate(pairs, start=1))
+        numbered = (
+            NumberedPair(number, *check_pair(number, pair))
+            for number, pair in enumerate(pairs, start=1)
+        )
         job = Scoring(self._model, max_length, self.threads)
         return self._workers.stream(split_into_windows(numbered), job, batch_tokens)
 
@@ -397,6 +401,7 @@ class Translator:
     ) -> Future[Translation]:
         from bothends.translating.drafting import Drafted, Drafting, check_draft
 
+        check_text(" as the draft", draft, or_tokens=True)
         check_draft(draft, job.options, self.vocabularies.target.size)
         drafted = Drafted(text, draft)
         return self._workers.submit(Drafting(job), drafted, job.options.batch_tokens)

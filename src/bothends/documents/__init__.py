@@ -27,6 +27,7 @@ from bothends.documents.plain import needs_no_reading, translate_lines, translat
 from bothends.documents.protected import ALL_KINDS, check_kinds
 from bothends.documents.subtitles import translate_subtitles
 from bothends.errors import BothendsError, UsageError, nearest
+from bothends.text.number_styles import NumberStyles
 
 __all__ = [
     "FORMATS",
@@ -100,7 +101,8 @@ def translate_document(
         protect = frozenset() if format == "lines" else ALL_KINDS
     kinds = check_kinds(protect)
     if "identifier" in kinds:
-        translate = keeping_numbers(translate, options.placeholders)
+        styles = NumberStyles.of(options.language, options.target_language)
+        translate = keeping_numbers(translate, options.placeholders, styles)
     if format == "text" and needs_no_reading(text, options):
         (answer,) = checked_answers([text], translate([text]))
         return DocumentResult(answer, DocumentReport(sentences=1))

@@ -83,7 +83,14 @@ class FlowCutter:
                 for match in self._options.glossary.find(text)
                 if not _overlaps(taken, match.start, match.end)
             ]
-            found.sort(key=lambda span: span[0])
+        if self._options.unknown_words is not None and self._protect:
+            taken = sorted((start, end) for start, end, _, _ in found)
+            found += [
+                (start, end, None, "")
+                for start, end in self._options.unknown_words(text)
+                if not _overlaps(taken, start, end)
+            ]
+        found.sort(key=lambda span: span[0])
         items: list[Item] = []
         filled: list[str] = []
         cursor = _Cursor([_as_item(piece) for piece in flow])

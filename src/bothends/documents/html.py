@@ -18,6 +18,7 @@ from bothends.documents.flows import FlowTranslator
 from bothends.documents.html_scanner import OPAQUE_NAMES, VOID_NAMES, HtmlToken, scan_html
 from bothends.documents.options import DocumentOptions, DocumentReport
 from bothends.documents.pieces import Atom, Close, Flow, New, Open, Piece, Text
+from bothends.documents.raised import with_raised_opaque
 
 #: Elements that stand inside a sentence. All others end it.
 _INLINE_LIST = (
@@ -228,7 +229,11 @@ def _balanced(tokens: Sequence[tuple[HtmlToken, list[Piece]]]) -> list[str | Htm
             run = HtmlRun()
         else:
             run.pieces += pieces
-    return [*parts, run]
+    parts.append(run)
+    for part in parts:
+        if isinstance(part, HtmlRun):
+            part.pieces = with_raised_opaque(part.pieces)
+    return parts
 
 
 def _translate_attributes(parts: list[str | HtmlRun], translator: FlowTranslator) -> None:

@@ -26,6 +26,7 @@ from bothends.documents.markdown_extensions import (
     role_of,
 )
 from bothends.documents.pieces import Atom, Close, New, Open, Piece, Text
+from bothends.documents.raised import with_raised_opaque
 
 #: Marks that GitHub and others know beyond CommonMark: footnotes, task boxes, alerts, emoji names.
 _EXTENSIONS = re.compile(r"(\[\^[^\]\s]+\]:?|^\[[ xX]\](?=\s)|^\[![A-Z]+\]|:[a-z0-9_+-]+:)")
@@ -104,7 +105,8 @@ def inline_pieces(parser: MarkdownIt, content: str, env: dict[str, Any]) -> list
         # Joining neighbours would overwrite which delimiters were used.
         if rule is not fragments_join:
             rule(state)
-    return _pair_html(_split_extensions(_Builder(content).build(events)))
+    pieces = _split_extensions(_Builder(content).build(events))
+    return with_raised_opaque(_pair_html(pieces))
 
 
 class _Builder:

@@ -6,8 +6,10 @@ with others that have nothing to protect, and brings the answer back.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bothends.documents.cutting import FlowCutter
-from bothends.documents.options import DocumentOptions, DocumentReport
+from bothends.documents.options import DocumentOptions, DocumentReport, FindSpans
 from bothends.documents.pieces import Text
 from bothends.documents.plain import write_text
 from bothends.documents.protected import ALL_KINDS
@@ -20,7 +22,6 @@ from bothends.documents.sentence_units import (
 )
 
 _OPTIONS = DocumentOptions()
-_CUTTER = FlowCutter(_OPTIONS, DocumentReport(), ALL_KINDS)
 
 
 class MaskedLine:
@@ -44,9 +45,11 @@ class MaskedLine:
         return write_text([*before, *answer[0], *after]).strip()
 
 
-def mask_line(line: str) -> MaskedLine | None:
+def mask_line(line: str, unknown_words: FindSpans | None = None) -> MaskedLine | None:
     """The line with placeholders; None if it has nothing to protect."""
-    before, *parts = _CUTTER.cut([Text(line, line)], whole=True, counted=False)
+    options = replace(_OPTIONS, unknown_words=unknown_words)
+    cutter = FlowCutter(options, DocumentReport(), ALL_KINDS)
+    before, *parts = cutter.cut([Text(line, line)], whole=True, counted=False)
     items, after = parts or ([], [])
     if not any(isinstance(item, Thing) for item in (*before, *items, *after)):
         return None

@@ -19,6 +19,9 @@ Translate = Callable[[Sequence[str]], Sequence[str]]
 #: Sentences in, each with the target phrases that its translation must hold; translations out.
 TranslateWith = Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[str]]
 
+#: Half-open offsets into a text, in order.
+FindSpans = Callable[[str], Sequence[tuple[int, int]]]
+
 
 @dataclass(frozen=True)
 class DocumentOptions:
@@ -26,10 +29,14 @@ class DocumentOptions:
 
     #: of the source, for abbreviations; unknown by default
     language: str | None = None
+    #: of the translation, for the thousands and decimals of numbers; unknown by default
+    target_language: str | None = None
     splitter: SentenceSplitter = split_sentences
     #: kinds of spans that come back as they are, see `protected.KINDS`; None: all of them, but
     #: none in the format `lines`
     protect: frozenset[str] | None = None
+    #: finds words that the model has no letters for, which come back as they are too
+    unknown_words: FindSpans | None = None
     placeholders: PlaceholderStyle = NUMBERED_LETTER
     glossary: Glossary | None = None
     #: a search that can be told which phrases to use; without it, placeholders carry the glossary

@@ -17,6 +17,11 @@ from functools import cached_property
 _LETTER = "[^\\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 
 
+def is_letter(character: str) -> bool:
+    """Whether a name beside this character would be part of a longer word."""
+    return re.match(_LETTER, character) is not None
+
+
 @dataclass(frozen=True)
 class PlaceholderStyle:
     """Names are `before`, a number, `after`; numbers begin at `first`."""

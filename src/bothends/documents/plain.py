@@ -57,6 +57,7 @@ def needs_no_reading(text: str, options: DocumentOptions) -> bool:
         options.glossary is None
         and options.splitter is split_sentences
         and is_one_sentence(text)
+        and not (options.unknown_words and options.unknown_words(text))
         and (options.max_length is None or options.length(text) <= options.max_length)
     )
 

@@ -52,6 +52,7 @@ _IDENTIFIERS = (
     r"(?!\w|[.,:/-]\d)",
     r"(?<![\w.,:/+-])(?:\+|[A-Z]{1,8}-?)?\d{5,40}(?!\w|[.,:]\d)",
 )
+_EMAIL = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"
 _COMPARISON = "(?:[<>=!]=|[<>=≤≥≠≈])"
 # A number, or a name of one letter, perhaps with an index: words are translated.
 _OPERAND = r"(?:-?\d{1,20}(?:[.,]\d{1,20}){0,6}%?|[A-Za-z]\d?)"
@@ -64,10 +65,12 @@ _END = r"[^\s<>\"'`.,;:!?()\[\]{}" + OBJECT + "。、！？）」]"
 KINDS: dict[str, str] = {
     "code": r"(?<!`)(`+)(?!`)[^`\n]{1,500}(?<!`)\1(?!`)",
     "tag": r"</?[A-Za-z][\w:.-]{0,60}(?:\s[^<>]{0,500})?/?>",
-    "url": rf"\b(?:https?|ftp|file|wss?)://{_REST}{{0,2000}}{_END}"
+    # in angles, too: Ann <ann@a.org>
+    "url": rf"<(?:https?|ftp)://[^\s<>{OBJECT}]{{1,2000}}>"
+    rf"|\b(?:https?|ftp|file|wss?)://{_REST}{{0,2000}}{_END}"
     rf"|\bwww\.[\w-]{{1,63}}\.{_REST}{{0,500}}{_END}"
     rf"|\b(?:mailto|tel|urn|doi):{_REST}{{0,200}}{_END}",
-    "email": r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}",
+    "email": rf"<{_EMAIL}>|(?<![\w.+-]){_EMAIL}",
     "placeholder": r"\{\{[^{}\n]{0,200}\}\}|\$\{[^{}\n]{1,200}\}|\{%[^%\n]{0,200}%\}"
     r"|\{[\w.\[\]!:$<>=^,+-]{0,80}\}|\$\([\w.]{1,80}\)"
     r"|%\([\w.]{1,80}\)[#0 +-]{0,3}[\d.]{0,6}[diouxXeEfFgGcrsa]"
@@ -84,8 +87,9 @@ KINDS: dict[str, str] = {
     rf"|(?<![\w.,]){_NUMBER}[ \u00a0\u202f]?(?:{UNITS})(?![\w²³/])",
     # Whatever names something by its digits: with one that is wrong it names something else.
     "identifier": f"(?=[\\dA-Za-fv#+(])(?:{'|'.join(_IDENTIFIERS)})",
-    # C#, C++, Acme®; x^2; 3×4, §5, ±5; x < 5, p >= 0.05, a = b
-    "notation": r"(?<![\w.])[A-Za-z][\w-]{0,40}[®™]|(?<![\w.])[A-Za-z]{1,3}(?:\+\+|#)(?![\w+#])"
+    # some_name; C#, C++, Acme®; x^2; 3×4, §5, ±5; x < 5, p >= 0.05, a = b
+    "notation": r"(?<!\w)\w{0,60}[^\W_]_{1,3}[^\W_]\w{0,60}(?!\w)"
+    r"|(?<![\w.])[A-Za-z][\w-]{0,40}[®™]|(?<![\w.])[A-Za-z]{1,3}(?:\+\+|#)(?![\w+#])"
     rf"|(?<![\w.])\w{{1,20}}\^(?:\w{{1,20}}|\{{[^{{}}\n]{{1,40}}\}}|\([^()\n]{{1,40}}\))"
     r"|(?<![\w.])\d[\d.,]{0,20} ?[×÷] ?\d{1,20}(?:[.,]\d{1,20})?(?!\w)|©\d{4}(?!\w)"
     r"|(?<!\w)[§±≈]{1,2} ?\d{1,20}(?:[.,]\d{1,20}){0,6}[a-z]?(?!\w|[.,]\d)"
@@ -94,7 +98,8 @@ KINDS: dict[str, str] = {
     rf"|(?<=\S\s){_COMPARISON}(?=\s)",
     # Emoji with what joins them, notes of songs, ©, →: few vocabularies have them.
     "symbol": f"(?:[{SIGNS}][\ufe0e\ufe0f\u200d\U000e0020-\U000e007f]*)+",
-    "handle": r"(?<![\w@/.])@[A-Za-z_][\w-]{0,60}(?:/[\w.-]{1,60}\w)?\b",
+    "handle": r"(?<![\w@/.])@[A-Za-z_][\w-]{0,60}(?:/[\w.-]{1,60}\w)?\b"
+    r"|(?<![\w&#/])#[^\W\d_]\w{0,60}\b",
 }
 ALL_KINDS = frozenset(KINDS)
 

@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 from bothends.documents.pieces import Atom, Close, New, Open, Piece, Text, merge_new
-from bothends.documents.placeholders import PlaceholderStyle
+from bothends.documents.placeholders import PlaceholderStyle, is_letter
 from bothends.documents.placement import OffsetToken, Tag, place_tags, tokenize
 
 _SPACE = re.compile(r"\s+")
@@ -34,6 +35,13 @@ class Thing:
 
 
 Item = Text | Thing | Open | Close
+
+
+class _Touching(NamedTuple):
+    """Whether a thing stands right after a word, and right before one, as a note's mark does."""
+
+    left: bool
+    right: bool
 
 
 def source_pieces(items: Iterable[Item]) -> list[Piece]:
@@ -95,7 +103,27 @@ class SentenceRequest:
             item.text if isinstance(item, Text) else next(names) if isinstance(item, Thing) else ""
             for item in (items if self.possible else ())
         ]
+        self._touching = self._set_apart() if self.possible else []
         self.text = join_spaces("".join(self._named))
+
+    def _set_apart(self) -> list[_Touching]:
+        """Put a space between names and words that they touch; which things do, on which side."""
+        touching: list[_Touching] = []
+        visible = [index for index, named in enumerate(self._named) if named]
+        for before, index, after in zip(
+            [None, *visible], visible, [*visible[1:], None], strict=False
+        ):
+            if isinstance(self.items[index], Thing):
+                left = before is not None and is_letter(self._named[before][-1])
+                # Of two things that touch, the second one does so.
+                right = (
+                    after is not None
+                    and isinstance(self.items[after], Text)
+                    and is_letter(self._named[after][0])
+                )
+                touching.append(_Touching(left, right))
+                self._named[index] = f"{' ' * left}{self._named[index]}{' ' * right}"
+        return touching
 
     def hints(self) -> list[str]:
         """What else to ask: the text of each tag alone, to find it in the translation."""
@@ -127,7 +155,7 @@ class SentenceRequest:
         target += tokenize(translation[cursor:], cursor)
         placed, length = self._in_tokens(hints)
         guessed = place_tags(placed, length, target) if placed else 0
-        writer = _Writer(translation, target, self.things)
+        writer = _Writer(translation, target, self.things, self._touching)
         pieces = writer.write(placed)
         return _with_breaks(merge_new(pieces), self.items), guessed
 
@@ -215,10 +243,17 @@ def _all(tags: Sequence[Tag]) -> list[Tag]:
 class _Writer:
     """Writes a translation with its tags and things as pieces."""
 
-    def __init__(self, text: str, tokens: Sequence[OffsetToken], things: Sequence[Thing]) -> None:
+    def __init__(
+        self,
+        text: str,
+        tokens: Sequence[OffsetToken],
+        things: Sequence[Thing],
+        touching: Sequence[_Touching],
+    ) -> None:
         self.text = text
         self.tokens = tokens
         self.things = things
+        self.touching = touching
         self.pieces: list[Piece] = []
         self._in_order = [token for token in tokens if token.thing is not None]
         self._next = 0
@@ -251,10 +286,11 @@ class _Writer:
         while self._next < len(self._in_order) and self._in_order[self._next].start < end:
             token = self._in_order[self._next]
             self._next += 1
-            self._new(self.text[start : token.start])
-            thing = self.things[token.thing or 0]
+            thing, touches = self.things[token.thing or 0], self.touching[token.thing or 0]
+            before = self.text[start : token.start]
+            self._new(before.rstrip(" ") if touches.left else before)
             self.pieces.extend(thing.pieces if thing.target is None else [New(thing.target)])
-            start = token.end
+            start = token.end + (touches.right and self.text[token.end : token.end + 1] == " ")
         self._new(self.text[start:end])
 
     def _new(self, text: str) -> None:

@@ -1,9 +1,9 @@
 """Subtitles (SRT, WebVTT): numbers, times and the lines of a cue stay; what is said is translated.
 
 The lines of a cue are one text, since a sentence often runs over both; a dash or a name in capitals
-begins another speaker's line, and a line in brackets stands for itself. Formatting tags and
-positions stay around their words. In WebVTT an empty line ends a cue: names of cues, notes, styles
-and regions come after it, and stay.
+begins another speaker's line, and a line in brackets or of a song stands for itself. Formatting
+tags and positions stay around their words. In WebVTT an empty line ends a cue: names of cues,
+notes, styles and regions come after it, and stay.
 """
 
 # Marks of other scripts look like ours to the linter.
@@ -30,10 +30,14 @@ _MARKUP = re.compile(r"(</?(?:b|i|u|s|font)(?:\s[^<>\n]*)?>|\{[^{}\n]*\})", re.I
 _WEB_MARKUP = re.compile(r"(<[^<>\n]*>)")
 _TAG_NAME = re.compile(r"</?([A-Za-z]+)")
 _ENTITY = re.compile(r"(&(?:[A-Za-z]+|#\d+|#[xX][0-9A-Fa-f]+);)")
-#: A dash, and the name of who speaks in capitals.
-_SPEAKER = re.compile(r"(?:[-–—][^\S\n]*)?(?:[A-Z][A-Z0-9 .'-]{0,30}:[^\S\n]+)?")
+_TAGS = r"(?:<[^<>\n]*>|\{[^{}\n]*\})*"
+_NAME = r"[A-Z][A-Z0-9 .'-]{0,30}:[^\S\n]+"
+#: A dash, and the name of who speaks in capitals, perhaps in italics or at another position.
+_SPEAKER = re.compile(rf"(?:{_TAGS}(?:[-–—][^\S\n]*(?:{_NAME})?|{_NAME}))?")
 #: A line that tells a sound: [DOOR OPENS]
 _SOUND = re.compile(r"[\[(][^\])\n]*[\])]")
+#: A line of a song, perhaps in italics.
+_SONG = re.compile(rf"{_TAGS}[♪♫]")
 
 
 def translate_subtitles(text: str, translator: FlowTranslator, web: bool = False) -> str:
@@ -76,7 +80,8 @@ def _speeches(body: str) -> list[str]:
     for end, line in zip(rest[::2], rest[1::2], strict=True):
         before = speeches[-1].rpartition("\n")[2]
         marked = _SPEAKER.match(line)
-        if (marked and marked[0]) or _SOUND.fullmatch(line) or _SOUND.fullmatch(before):
+        alone = _SOUND.fullmatch(line) or _SOUND.fullmatch(before) or _SONG.match(line)
+        if (marked and marked[0]) or alone:
             speeches += [end, line]
         else:
             speeches[-1] += end + line

@@ -19,6 +19,7 @@ from bothends.documents.options import DocumentReport
 from bothends.documents.plain import is_one_sentence
 from bothends.errors import BothendsError
 from bothends.serve.batching import Batcher, Kind, Outcome, settle
+from bothends.text.unknown_words import UnknownWords
 from bothends.text.vocabulary import most_tokens
 from bothends.translating.translation import Translation, TranslationOptions
 from bothends.translator import Translator
@@ -133,7 +134,8 @@ async def translate_texts(
     drafts = iter(task.drafts)
     if task.glossary is None and task.format == "text" and len(task.texts) == 1:
         (text,) = task.texts
-        if most_tokens(text) <= longest and is_one_sentence(text):
+        plain = is_one_sentence(text) and not _unknown_words(translator)(text)
+        if plain and most_tokens(text) <= longest:
             asked = await _ask(batcher, kind, [text], client, {}, on_sentence, drafts)
             return [_one_sentence(text, asked[text], task.alternatives)]
     options = document_options(translator, longest, task.glossary)
@@ -185,10 +187,16 @@ def document_options(
 
     return DocumentOptions(
         language=translator.description.source_language,
+        target_language=translator.description.target_language,
+        unknown_words=_unknown_words(translator),
         glossary=glossary,
         max_length=longest,
         length=length,
     )
+
+
+def _unknown_words(translator: Translator) -> UnknownWords:
+    return UnknownWords(translator.vocabularies.source, translator.description.source_language)
 
 
 def _one_sentence(text: str, translation: Translation, alternatives: int) -> TranslatedText:

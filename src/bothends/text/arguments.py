@@ -21,6 +21,18 @@ def check_text(what: str, text: Any, *, or_tokens: bool = False) -> None:
         raise TypeError(f"expected {expected}{what}, not {type(text).__name__}")
 
 
+def check_pair(number: int, pair: Any) -> tuple[Any, Any]:
+    """A source and its target, or a TypeError: a text of two characters is no pair of texts."""
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TypeError(
+            f"expected pairs of a source and a target, but number {number} is {pair!r:.40}"
+        )
+    source, target = pair
+    check_text(f" as source {number}", source)
+    check_text(f" as target {number}", target, or_tokens=True)
+    return source, target
+
+
 def check_lines(
     expected: str, lines: Iterable[Any], *, pauses: bool = False, or_tokens: bool = False
 ) -> Iterator[Any]:

@@ -35,7 +35,9 @@ _END = re.compile(
     rf"[{_WIDE_ENDS}]+[{_WIDE_ENDS}{re.escape(_ENDS)}]*"
     rf"|[{re.escape(_ENDS)}][{re.escape(_ENDS)}{_WIDE_ENDS}]*(?:[ \u00a0](?=\.))?"
 )
-_AFTER_END = re.compile(rf"(?:\[\d{{1,3}}\]|[{re.escape(_CLOSERS)}])*(?:[ \u00a0\u202f]»(?=\s|$))?")
+_AFTER_END = re.compile(
+    rf"(?:\[\d{{1,3}}\]|[{re.escape(_CLOSERS)}{OBJECT}])*(?:[ \u00a0\u202f]»(?=\s|$))?"
+)
 # Tried only where white space begins: from each of its characters would take the square of them.
 _BREAK = re.compile(rf"(?<![^\S{SEPARATOR}])[^\S{SEPARATOR}]*(?:{SEPARATOR}|\n[^\S\n]*\n)\s*")
 _SPACE = re.compile(r"\s+")

@@ -23,6 +23,7 @@ from bothends.documents import (
 from bothends.documents.protected import ALL_KINDS
 from bothends.errors import BothendsError, warn
 from bothends.text.lines import STANDARD_INPUT, Invalid, LineReader, read_text
+from bothends.text.unknown_words import UnknownWords
 from bothends.translating.files import MOST_WARNINGS, TranslationOutput
 from bothends.translating.streaming import split_into_windows
 from bothends.translating.translation import TranslationOptions
@@ -53,11 +54,13 @@ class DocumentTranslator:
         self._advance = advance
         self._document = DocumentOptions(
             language=description.source_language,
+            target_language=description.target_language,
             glossary=glossary,
             max_length=translator.longest_sentence(options),
             length=lambda text: len(vocabulary.encode([text])[0]),
             # With --format lines, a line is taken as it is.
             protect=ALL_KINDS if split_lines else None,
+            unknown_words=UnknownWords(vocabulary, description.source_language),
             split_lines=split_lines,
         )
         self._counts: Counter[str] = Counter()

@@ -14,8 +14,10 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from bothends.text.number_styles import NumberStyles
 from bothends.text.numbers import lost_numbers
 from bothends.text.units import SIGNS, UNITS
+from bothends.text.unknown_words import UnknownWords
 from bothends.translating.translation import Translation, TranslationOptions
 from bothends.translator import Translator
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:  # most lines need none of it, and it takes its time to import
     from bothends.documents.masked_line import MaskedLine
 
 #: Signs that ordinary sentences do not have.
-_SIGNS = re.compile(rf"[`<>=^@{{}}/\\$%#€£¥₽{SIGNS}]|\+\+")
+_SIGNS = re.compile(rf"[`<>=^@_{{}}/\\$%#€£¥₽{SIGNS}]|\+\+")
 #: Names of files and hosts have dots inside, some addresses colons; quotes end after them.
 _INSIDE = re.compile("[.:][^\\s.\"'\u2019\u201d)]")
 _DIGIT = re.compile(r"\d")
@@ -52,6 +54,10 @@ class LineProtector:
         self._translator = translator
         self._options = options
         self._strict = strict
+        description = translator.description
+        self._styles = NumberStyles.of(description.source_language, description.target_language)
+        vocabulary = translator.vocabularies.source
+        self._unknown_words = UnknownWords(vocabulary, description.source_language)
         #: each line that is under way, as the model was asked, and masked if it is
         self._under_way: deque[tuple[str, MaskedLine | None]] = deque()
 
@@ -61,7 +67,8 @@ class LineProtector:
             if line is None:
                 yield None
                 continue
-            masked = _mask(line) if may_hold_spans(line) else None
+            suspect = may_hold_spans(line) or self._unknown_words(line)
+            masked = self._mask(line) if suspect else None
             asked = line if masked is None else masked.text
             self._under_way.append((asked, masked))
             yield asked
@@ -70,12 +77,17 @@ class LineProtector:
         """The translation of the next line, with its spans and numbers."""
         asked, masked = self._under_way.popleft()
         text = translation.text
-        if lost_numbers(asked, text):
+        if lost_numbers(asked, text, self._styles):
             text = self._with_numbers(asked, text)
         if masked is not None:
             mended = masked.answer(text)
             text = self._around_spans(masked.line) if mended is None else mended
         return translation if text == translation.text else replace(translation, text=text)
+
+    def _mask(self, line: str) -> MaskedLine | None:
+        from bothends.documents.masked_line import mask_line
+
+        return mask_line(line, self._unknown_words)
 
     def _with_numbers(self, line: str, answer: str) -> str:
         """A translation that has the numbers, if there is one."""
@@ -85,7 +97,7 @@ class LineProtector:
         def translate(lines: Sequence[str]) -> list[str]:
             return [each.text for each in self._translator.translate(lines, self._options)]
 
-        (text,) = mend_numbers([line], [answer], translate, NUMBERED_LETTER)
+        (text,) = mend_numbers([line], [answer], translate, NUMBERED_LETTER, self._styles)
         return text
 
     def _around_spans(self, line: str) -> str:
@@ -97,9 +109,3 @@ class LineProtector:
             self._translator, options, split_lines=True, strict=self._strict
         )
         return documents.translate(line.replace("\r", " "), "lines").strip()
-
-
-def _mask(line: str) -> MaskedLine | None:
-    from bothends.documents.masked_line import mask_line
-
-    return mask_line(line)

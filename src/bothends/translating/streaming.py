@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
@@ -236,7 +236,7 @@ class Workers:
         """
         self._check_open()
         submit = partial(self._submit_window, job, batch_size, advance or _ignore)
-        return in_order(windows, submit)
+        return self._while_open(in_order(windows, submit))
 
     def submit(
         self, job: StreamJob[Item, Task, Result], item: Item, batch_size: int
@@ -258,6 +258,14 @@ class Workers:
         """End the threads. Batches that run are waited for, those that wait are cancelled."""
         self._closed = True
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _while_open(self, results: Generator[Result, None, None]) -> Generator[Result, None, None]:
+        """The results; to close the workers meanwhile is an error that says so."""
+        try:
+            yield from results
+        except (CancelledError, RuntimeError):  # what a pool that is shut down says
+            self._check_open()
+            raise
 
     def _start(self) -> None:
         # Its threads start with the first batches and end with it.

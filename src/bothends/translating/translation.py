@@ -54,6 +54,11 @@ class TranslationOptions(SearchOptions):
     @classmethod
     def build(cls, options: TranslationOptions | None, changes: Any) -> TranslationOptions:
         """`options`, or the defaults, with some fields changed. An unknown name is a TypeError."""
+        if not isinstance(options, cls | None):
+            raise TypeError(
+                f"expected {cls.__name__} or its fields by name, such as beam=1, not "
+                f"{type(options).__name__}"
+            )
         known = [field.name for field in fields(cls)]
         for name in changes:
             if name not in known:
