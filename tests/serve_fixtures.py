@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import uvicorn
 
-from bothends.serve.app import create_app
-from bothends.serve.server import impatient_protocol
+from bothends.serve.server import configure
 from bothends.serve.service import ServeOptions, Service
 
 
@@ -29,11 +29,10 @@ class Running:
 def running(options: ServeOptions | None = None) -> Iterator[Running]:
     """A server for as long as the block takes."""
     options = options or ServeOptions()
-    app = create_app(options)
+    config = configure(options)
+    app: Any = config.app
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    protocol = impatient_protocol(options.limits.receive_seconds)
-    config = uvicorn.Config(app, http=protocol, log_config=None, access_log=False, ws="none")
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

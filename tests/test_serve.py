@@ -67,6 +67,12 @@ def test_a_text_as_a_form(client: TestClient) -> None:
     assert answer.json() == {"translatedText": HUNGER}
 
 
+@pytest.mark.parametrize("format", [None, ""])
+def test_no_format_is_text(client: TestClient, format: str | None) -> None:
+    answer = client.post("/translate", json={"q": HUNGRY, "format": format, **PAIR})
+    assert answer.json() == {"translatedText": HUNGER}
+
+
 def test_a_form_that_is_not_escaped(client: TestClient) -> None:
     """As `curl -d q='...'` sends it."""
     kind = {"content-type": "application/x-www-form-urlencoded"}
@@ -107,6 +113,23 @@ def test_a_text_that_is_in_the_target_language_already(client: TestClient) -> No
     # Also among others, even if the language of one cannot be told
     answer = client.post("/translate", json={"q": [text, HUNGRY, "1", text], **automatic}).json()
     assert answer == {"translatedText": [text, HUNGER, "1", text]}
+
+
+@pytest.mark.parametrize("confidence", [79.9, 80.0])
+def test_a_text_that_may_be_in_the_target_language_is_translated(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, confidence: float
+) -> None:
+    other = round(100 - confidence, 1)
+    found = [Detected("pt", confidence), Detected("en", other)]
+    monkeypatch.setattr("bothends.serve.detection.Detector.detect", lambda self, text: found)
+    answer = client.post("/translate", json={"q": HUNGRY, **PAIR, "source": "auto"}).json()
+    detected = answer["detectedLanguage"]
+    if confidence < SURE:
+        assert answer["translatedText"] == HUNGER
+        assert detected == {"language": "en", "confidence": other}
+    else:
+        assert answer["translatedText"] == HUNGRY
+        assert detected == {"language": "pt", "confidence": confidence}
 
 
 @pytest.mark.parametrize("confidence", [79.9, 80.0])
@@ -236,6 +259,8 @@ def test_v1_streams_the_state_of_both_strands_after_each_step(client: TestClient
     body = {"text": text, "model": "en-pt-2x1", "beam": 1, "stream": True}
     answer = client.post("/v1/translate", json=body)
     assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.headers["x-accel-buffering"] == "no"  # or nginx would collect the events
+    assert answer.headers["cache-control"] == "no-cache"
     found = events(answer.text)
     assert found[0] == ("start", {"model": "en-pt-2x1", "order": "2x1", "replayed": True})
     names = [name for name, _ in found]
@@ -352,7 +377,10 @@ def test_v1_cuts_sentences_that_are_longer_than_all_that_the_model_learned_from(
         (b"[" * 100_000, "not understood"),
         (b'{"text": ' * 5_000, "not understood"),
         (b'{"text": "\\ud800"}', "not understood"),
-        (b'{"text": 5}', "text"),
+        (b'{"text": 5}', "text: expected a text or a list of texts"),
+        (b'{"text": null}', "text: expected a text or a list of texts"),
+        (b'{"text": ["a", 5, 6]}', "text.1: Input should be a valid string"),
+        (b'{"text": "x", "draft": ["a", 5]}', "draft.1: Input should be a valid string"),
         (b'{"text": "x", "beem": 3}', "beem"),
         (b'{"text": "x", "beam": 0}', "beam"),
         (b'{"text": "x", "beam": 17}', "this server allows 16"),
@@ -379,6 +407,7 @@ def test_libretranslate_says_what_is_wrong(client: TestClient) -> None:
 
     form = "application/x-www-form-urlencoded"
     assert "q" in error(post(b"source=en&target=pt", form), 400)
+    assert "say application/json" in error(post(b'{"q": "x", "target": "pt"}', form), 400)
     assert "UTF-8" in error(post(b"q=%ff&source=en&target=pt", form), 400)
     assert "UTF-8" in error(post(b"q=\xff&source=en&target=pt", form), 400)
     assert "application/json" in error(post(b"q: x", "text/yaml"), 415)
@@ -399,6 +428,19 @@ def test_what_is_too_large_is_refused_whole() -> None:
         chunks = (b"x" * 100 for _ in range(100))
         assert "500" in error(client.post("/v1/translate", content=chunks), 413)
         assert client.post("/translate", json={"q": "x" * 50, **PAIR}).status_code == 200
+
+
+def test_a_narrow_beam_is_the_widest_of_all_interfaces() -> None:
+    with served(limits=Limits(beam=2)) as client:
+        body = {"text": HUNGRY, "n_best": 2}
+        (result,) = client.post("/v1/translate", json=body).json()["results"]
+        assert len(result["sentences"][0]["hypotheses"]) == 2
+        assert "beam 4" in error(client.post("/v1/translate", json={**body, "beam": 4}), 400)
+        asked = {"q": HUNGRY, **PAIR}
+        assert client.post("/translate", json=asked).json() == {"translatedText": HUNGER}
+        answer = client.post("/translate", json={**asked, "alternatives": 2})
+        assert "this server allows 1" in error(answer, 400)
+        assert client.get("/frontend/settings").json()["beamLimit"] == 2
 
 
 def test_keys(tmp_path: Path) -> None:
@@ -431,6 +473,9 @@ def test_other_origins_may_ask_only_if_they_are_named(client: TestClient) -> Non
             "https://example.org"
         )
         assert name not in open_client.get("/health", headers={"origin": "https://x.org"}).headers
+        # what a page may need beyond the answer
+        shown = open_client.get("/health", headers=headers).headers
+        assert "retry-after" in shown["access-control-expose-headers"]
 
 
 # What operators see
@@ -499,6 +544,15 @@ def test_the_description_of_the_interface(client: TestClient) -> None:
     assert {"/translate", "/languages", "/v1/translate", "/v1/alternatives"} <= set(schema["paths"])
     body = schema["paths"]["/translate"]["post"]["requestBody"]["content"]
     assert set(body) == {"application/json", "application/x-www-form-urlencoded"}
+    refusals = {
+        path: set(verbs["post"]["responses"])
+        for path, verbs in schema["paths"].items()
+        if "post" in verbs
+    }
+    assert {path for path, statuses in refusals.items() if "415" in statuses} == {
+        "/translate",
+        "/detect",
+    }
     text = json.dumps(schema)
     names = set(schema["components"]["schemas"])
     assert {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]} <= names

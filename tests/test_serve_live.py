@@ -20,6 +20,7 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from bothends.serve.limits import Limits
+from bothends.serve.server import configure
 from bothends.serve.service import ServeOptions
 from bothends.serve.translating import TranslateBatch
 from command_line import error_line
@@ -143,6 +144,30 @@ def test_overload_is_refused_at_once_and_nothing_accepted_is_lost(gate: Gate) ->
             assert str(number) in future.result().json()["translatedText"]
 
 
+@pytest.mark.parametrize("proxies", [(), ("127.0.0.0/8",)])
+def test_a_proxy_that_is_named_tells_clients_apart(gate: Gate, proxies: tuple[str, ...]) -> None:
+    options = ServeOptions(limits=Limits(waiting_requests=4), threads=1, proxies=proxies)
+    with running(options) as server, ThreadPoolExecutor(3) as pool:
+
+        def ask(number: int) -> int:
+            headers = {"x-forwarded-for": f"10.0.0.{number}"}
+            body = {"q": HUNGRY, **PAIR}
+            url = f"{server.url}/translate"
+            return httpx.post(url, json=body, headers=headers, timeout=PATIENCE).status_code
+
+        first = [pool.submit(ask, number) for number in (1, 2)]
+        wait_until(lambda: server.service.room.requests == 2)  # the share of one client
+        third = pool.submit(ask, 3)
+        wait_until(lambda: third.done() or server.service.room.requests == 3)
+        gate.open.set()
+        assert [each.result() for each in first] == [200, 200]
+        assert third.result() == (200 if proxies else 503)
+
+
+def test_an_idle_connection_outlives_that_of_a_proxy() -> None:
+    assert configure(ServeOptions()).timeout_keep_alive > 60
+
+
 def test_time_is_limited(gate: Gate) -> None:
     with running(ServeOptions(limits=Limits(seconds=0.3))) as server:
         answer = httpx.post(f"{server.url}/translate", json={"q": HUNGRY, **PAIR}, timeout=PATIENCE)
@@ -189,6 +214,45 @@ def test_noise_is_no_request(live: Running) -> None:
     )
     assert talk(live, big + b"connection: close\r\n\r\n")[:9] == b"HTTP/1.1 "
     assert httpx.get(f"{live.url}/health", timeout=PATIENCE).status_code == 200
+
+
+def test_a_client_that_sends_too_much_can_read_why() -> None:
+    head = b"POST /translate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    last = b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    rest = b"x" * 5_000_000
+    begun = head + b"content-length: %d\r\n\r\n{" % (len(rest) + 1)
+    with running(ServeOptions(limits=Limits(body_bytes=1000))) as server:
+        received = talk(server, begun, rest, last)
+        assert b" 413 " in received
+        assert b"1,000 bytes" in received
+        assert b" 200 OK" in received  # the connection is as good as new
+    # but nobody goes on for ever
+    limits = Limits(body_bytes=1000, receive_seconds=0.3)
+    with running(ServeOptions(limits=limits)) as server, pytest.raises(ConnectionError):
+        talk(server, begun, *[b"x" * 1000] * 200, pause=0.05)
+
+
+def test_headers_end_somewhere(live: Running) -> None:
+    # Two seconds' worth, and time for headers is ten.
+    endless = [b"GET /health HTTP/1.1\r\nhost: x\r\nx: ", *[b"y" * 65536] * 200]
+    with pytest.raises(ConnectionError):
+        talk(live, *endless, b"\r\nconnection: close\r\n\r\n", pause=0.01)
+    assert httpx.get(f"{live.url}/health", timeout=PATIENCE).status_code == 200
+
+
+@pytest.mark.parametrize("name", [b"Upgrade", b"upgrade"])
+def test_a_client_that_would_rather_speak_http_2(live: Running, name: bytes) -> None:
+    # Java's client asks so by default, and sends the body after the headers.
+    body = json.dumps({"q": HUNGRY, **PAIR}).encode()
+    head = b"POST /translate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    wish = b"Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAAEAA\r\n%s: h2c\r\n" % name
+    whole = b"content-length: %d\r\n\r\n" % len(body), body
+    chunks = b"transfer-encoding: chunked\r\n\r\n", b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    last = b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    for framing, sent in (whole, chunks):
+        received = talk(live, head + wish + framing, sent, last)
+        assert HUNGER.encode() in received
+        assert received.count(b" 200 OK") == 2
 
 
 def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
@@ -238,4 +302,5 @@ def test_the_command_says_what_is_wrong(
     for seconds in ("0", "nan", "inf"):
         assert error_line(["serve", "--timeout", seconds], capsys)[0] == 2
     assert error_line(["serve", "--log-level", "loud"], capsys)[0] == 2
+    assert "--proxy nginx" in error_line(["serve", "--proxy", "nginx"], capsys)[1]
     assert "cannot be read" in error_line(["serve", "--api-keys", str(tmp_path / "x")], capsys)[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,14 @@ def serve(
     cors: Annotated[
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="Allow pages of this origin (CORS); may be repeated."),
+    ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Proxy in front, or network of some, whose X-Forwarded-For tells clients apart; "
+            "may be repeated.",
+        ),
     ] = None,
     glossary: Annotated[
         Path | None,
@@ -89,6 +98,13 @@ def serve(
         raise UsageError(f"--timeout must be more than 0 and at most a million, not {timeout:g}")
     if log_level not in ("debug", "info", "warning", "error"):
         raise UsageError(f"--log-level {log_level}: expected debug, info, warning or error")
+    for address in proxy or ():
+        try:
+            ip_network(address)
+        except ValueError:
+            raise UsageError(
+                f"--proxy {address}: expected an address or a network, such as 10.0.0.0/8"
+            ) from None
     from bothends.documents import Glossary
     from bothends.serve.keys import KeyFile
     from bothends.serve.server import serve as run
@@ -111,6 +127,7 @@ def serve(
         load=LoadOptions(engine=engine, precision=precision, threads=1),
         keys=KeyFile(api_keys) if api_keys else None,
         cors=tuple(cors or ()),
+        proxies=tuple(proxy or ()),
         glossary=Glossary.load(glossary) if glossary else None,
         log_text=log_text,
     )

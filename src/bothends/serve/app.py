@@ -66,6 +66,7 @@ class Application(FastAPI):
                 allow_origins=list(service.options.cors),
                 allow_methods=["GET", "POST"],
                 allow_headers=["authorization", "content-type"],
+                expose_headers=["retry-after", "x-request-id"],
             )
         self._front = front
 

@@ -172,8 +172,11 @@ class _Exchange:
     async def fail(self, status: int, text: str) -> None:
         if self._started:
             return  # the connection is closed by the server when an answer is left unfinished
-        # If the body was not read to its end, the connection is of no more use.
-        await self._answer(status, text, *([] if self._complete else [(b"connection", b"close")]))
+        # If the body was not read to its end, the connection is of no more use. But a client that
+        # is still sending too much would be cut off and not see why: what it sends is passed over,
+        # for as long as headers may take to come.
+        keep = self._complete or status == 413
+        await self._answer(status, text, *([] if keep else [(b"connection", b"close")]))
 
     async def _answer(self, status: int, text: str, *more: tuple[bytes, bytes]) -> None:
         headers: list[Any] = [(b"content-type", b"application/json"), *more]

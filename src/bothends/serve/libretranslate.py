@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from bothends.documents.options import DocumentReport
+from bothends.errors import UsageError
 from bothends.serve.detection import Detected
 from bothends.serve.limits import Limits, check_size
 from bothends.serve.models import Models
@@ -78,7 +79,7 @@ async def translate(request: Request) -> Response:
     body = await read_json_or_form(request, LibreTranslateRequest)
     client = identify(request, body.api_key)
     texts = [body.q] if isinstance(body.q, str) else body.q
-    detected = await _detect(service, texts, body.source)
+    detected = await _detect(service, texts, body.source, body.target)
     done = [each is not None and each.language == body.target for each in detected]
     foreign = [text for text, is_done in zip(texts, done, strict=True) if not is_done]
     count = body.alternatives
@@ -86,7 +87,8 @@ async def translate(request: Request) -> Response:
     if foreign or not texts:
         source = _best_source(service.models, detected, body.target) or body.source
         model = service.models.find(None, source, body.target)
-        task = Task(foreign, body.format, _options(count), service.options.glossary, count)
+        options = _options(count, service.limits.beam)
+        task = Task(foreign, body.format, options, service.options.glossary, count)
         with service.until_answered(request.scope, request.receive):
             answers = iter(await service.translate(client, model, task))
     found = [
@@ -128,14 +130,22 @@ def _detected(found: Detected) -> DetectedLanguage:
 
 
 async def _detect(
-    service: Service, texts: Sequence[str], source: str
+    service: Service, texts: Sequence[str], source: str, target: str
 ) -> list[DetectedLanguage | None]:
-    """The language of each text if the source is `auto`, where it can be told."""
+    """The language of each text if the source is `auto`, where it can be told.
+
+    A text that is asked to be translated is likely to need it: it is taken to be in the target
+    language only if that is sure, and otherwise in the likeliest other one.
+    """
     if source != "auto" or not service.detector.available:
         return [None] * len(texts)
     check_size(list(texts), service.limits)
     found = [await service.detect(text) for text in texts]
-    return [_detected(each[0]) if each else None for each in found]
+    likely = [
+        next((each for each in ranked if each.language != target or each.confidence >= SURE), None)
+        for ranked in found
+    ]
+    return [None if each is None else _detected(each) for each in likely]
 
 
 def _best_source(
@@ -159,8 +169,10 @@ def _best_source(
 
 
 @cache
-def _options(alternatives: int) -> TranslationOptions:
-    beam = max(TranslationOptions.beam, alternatives + 1)
+def _options(alternatives: int, widest: int) -> TranslationOptions:
+    if alternatives >= widest:
+        raise UsageError(f"{alternatives} alternatives: this server allows {widest - 1}")
+    beam = max(min(TranslationOptions.beam, widest), alternatives + 1)
     return TranslationOptions(beam=beam, n_best=alternatives + 1)
 
 
@@ -198,6 +210,7 @@ def _settings(models: Models, limits: Limits, keys: bool) -> dict[str, Any]:
         "apiKeys": keys,
         "keyRequired": keys,
         "charLimit": limits.characters,
+        "beamLimit": limits.beam,
         "frontendTimeout": 300,
         "language": {
             "source": {"code": source, "name": NAMES.get(source, source)},

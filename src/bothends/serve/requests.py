@@ -66,7 +66,7 @@ def parse_json(body: bytes, model: type[Model]) -> Model:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        raise UsageError(f"the request is not understood: {first_problem(error)}") from None
+        raise UsageError(f"the request is not understood: {_problem(error)}") from None
 
 
 def parse_form(body: bytes, model: type[Model]) -> Model:
@@ -74,6 +74,8 @@ def parse_form(body: bytes, model: type[Model]) -> Model:
         pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, errors="strict")
     except ValueError:
         raise UsageError("the request is not understood: not a form in UTF-8") from None
+    if body.lstrip().startswith(b"{"):  # curl calls whatever it sends a form
+        raise UsageError(f"the body is JSON, but its content-type says {FORM}: say {JSON}")
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
@@ -81,7 +83,23 @@ def parse_form(body: bytes, model: type[Model]) -> Model:
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        raise UsageError(f"the request is not understood: {first_problem(error)}") from None
+        raise UsageError(f"the request is not understood: {_problem(error)}") from None
+
+
+def _problem(error: ValidationError) -> str:
+    """The first complaint, in one line.
+
+    A text or a list of texts has two, in which pydantic names types of Python: of a list, that
+    about its first wrong text is meant.
+    """
+    first, *others = error.errors()
+    name, *rest = first["loc"] or ("",)
+    if rest != ["str"]:
+        return first_problem(error)
+    for other in others:
+        if other["loc"][0] == name and len(other["loc"]) == 3:
+            return f"{name}.{other['loc'][2]}: {other['msg']}"
+    return f"{name}: expected a text or a list of texts"
 
 
 def identify(request: Request, key: str | None = None) -> str:

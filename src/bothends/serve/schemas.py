@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from bothends.documents import DocumentFormat
 from bothends.errors import UsageError
@@ -31,7 +31,10 @@ class LibreTranslateRequest(BaseModel):
     q: str | list[str] = Field(description="A text, or several.")
     source: Code = Field("auto", description="Language code; `auto` detects it.")
     target: Code = Field(description="Language code.")
-    format: Literal["text", "html", "markdown", "srt", "vtt"] = "text"
+    format: Annotated[
+        Literal["text", "html", "markdown", "srt", "vtt"],
+        BeforeValidator(lambda value: value or "text"),  # "" and null, as LibreTranslate does
+    ] = "text"
     alternatives: int = Field(0, ge=0, le=15, description="Other translations of each text.")
     api_key: str | None = Field(None, max_length=200)
 
@@ -55,7 +58,12 @@ class V1Request(Body):
     format: DocumentFormat = Field(
         "text", description="`lines` takes each line as a sentence; others are documents."
     )
-    beam: int = Field(_DEFAULTS.beam, ge=1, le=256, description="1 is greedy search.")
+    beam: int = Field(
+        _DEFAULTS.beam,
+        ge=1,
+        le=256,
+        description="1 is greedy search. The default is less if the server allows less.",
+    )
     n_best: int = Field(1, ge=1, le=256, description="Hypotheses of each sentence.")
     length_penalty: float = Field(_DEFAULTS.length_penalty, ge=0, le=LARGEST_LENGTH_PENALTY)
     normalisation: Literal["google", "mean"] = _DEFAULTS.normalisation
@@ -79,12 +87,16 @@ class V1Request(Body):
     def texts(self) -> list[str]:
         return [self.text] if isinstance(self.text, str) else self.text
 
-    def options(self) -> TranslationOptions:
-        """The options of the search; a UsageError if they do not go together."""
-        if self.draft and self.beam != 1:
-            raise UsageError(f"a draft is for greedy search: use beam 1, not {self.beam}")
+    def options(self, widest: int) -> TranslationOptions:
+        """The options of the search; a UsageError if they do not go together, or want a wider beam
+        than the server allows."""
+        beam = self.beam if "beam" in self.model_fields_set else min(self.beam, widest)
+        if beam > widest:
+            raise UsageError(f"beam {beam}: this server allows {widest}")
+        if self.draft and beam != 1:
+            raise UsageError(f"a draft is for greedy search: use beam 1, not {beam}")
         return TranslationOptions(
-            beam=self.beam,
+            beam=beam,
             n_best=self.n_best,
             length_penalty=self.length_penalty,
             normalisation=self.normalisation,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import signal
 import socket
 import sys
@@ -24,13 +25,26 @@ from bothends.serve.service import ServeOptions
 #: Seconds between switches of Python's threads. The workers compute, the event loop answers: with
 #: the usual 5 ms, a refusal would wait for both workers' turns.
 SWITCH_INTERVAL = 0.0005
+#: Seconds for which an idle connection stays open: more than the minute of most proxies, or one of
+#: them would now and then send a request into a connection that is just being closed.
+KEEP_ALIVE = 75
+#: Bytes of a request's headers. The parser takes time with the square of a header's length.
+HEADER_BYTES = 128 * 1024
+TOO_LONG = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
+#: A header that asks for another protocol, as Java's client does with every request.
+UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 
 class ImpatientProtocol(HttpToolsProtocol):
-    """HTTP that closes connections whose headers do not come, and tells when a client leaves.
+    """HTTP that closes connections whose headers do not come or do not end, tells when a client
+    leaves, and stays HTTP.
 
     uvicorn waits for the first headers of a connection, and for begun ones, without end: some
-    hundred such connections would use up the server.
+    hundred such connections would use up the server. And its parser drops the body of a request
+    that would rather be HTTP/2.
     """
 
     header_seconds = 10.0
@@ -38,6 +52,7 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._patience: Deadline | None = None
+        self._header_bytes: int | None = None  # of the headers that have begun, if any have
         self._connection = Connection()
         super().connection_made(transport)
         self._expect_headers()
@@ -49,14 +64,23 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._header_bytes = 0
         self.scope[CONNECTION] = self._connection  # type: ignore[literal-required]
 
     def data_received(self, data: bytes) -> None:
         if self._patience is None and (self.cycle is None or self.cycle.response_complete):
             self._expect_headers()
+        if self._patience is not None:
+            data = without_upgrade(data)
         super().data_received(data)
+        if self._header_bytes is not None:
+            self._header_bytes += len(data)
+            if self._header_bytes > HEADER_BYTES and not self.transport.is_closing():
+                self.transport.write(TOO_LONG)
+                self.transport.close()
 
     def on_headers_complete(self) -> None:
+        self._header_bytes = None
         self._headers_are_there()
         super().on_headers_complete()
 
@@ -72,6 +96,15 @@ class ImpatientProtocol(HttpToolsProtocol):
         self._patience = None
         if not self.transport.is_closing():
             self.transport.close()
+
+
+def without_upgrade(data: bytes) -> bytes:
+    """The beginning of a request that asks for no other protocol: a server may stay with HTTP/1.1.
+
+    The header gets another name of the same length, so that nothing moves.
+    """
+    head, end, body = data.partition(b"\r\n\r\n")
+    return UPGRADE.sub(b"\r\nignored:", head) + end + body
 
 
 def impatient_protocol(seconds: float) -> type[ImpatientProtocol]:
@@ -110,19 +143,25 @@ def serve(options: ServeOptions, host: str, port: int, log_level: str = "info") 
     sys.setswitchinterval(SWITCH_INTERVAL)
     listening = _listen(host, port)
     write_logs(log_level)
+    Server(configure(options)).run(sockets=[listening])
+
+
+def configure(options: ServeOptions) -> uvicorn.Config:
+    """The application of these options, and how uvicorn is to run it."""
     protocol: Any = impatient_protocol(options.limits.receive_seconds)
-    config = uvicorn.Config(
+    return uvicorn.Config(
         create_app(options),
         http=protocol,
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(options.proxies),
+        forwarded_allow_ips=list(options.proxies),
         limit_concurrency=options.limits.connections,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(options.limits.seconds) + 5,
     )
-    Server(config).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:

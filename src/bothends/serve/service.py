@@ -53,6 +53,8 @@ class ServeOptions:
     keys: ApiKeys | KeyFile | None = None
     #: origins whose pages may use the server from a browser
     cors: tuple[str, ...] = ()
+    #: addresses and networks of proxies in front, which say for whom they ask
+    proxies: tuple[str, ...] = ()
     glossary: Glossary | None = None
     #: log what is translated, too
     log_text: bool = False

@@ -13,10 +13,9 @@ from fastapi.responses import StreamingResponse
 from starlette.responses import Response
 
 from bothends.documents import Glossary
-from bothends.errors import BothendsError, UsageError
+from bothends.errors import BothendsError
 from bothends.order import GenerationOrder
 from bothends.serve.libretranslate import PROBLEMS, body_schema
-from bothends.serve.limits import Limits
 from bothends.serve.models import ServedModel
 from bothends.serve.replay import direction, replay, written_tokens
 from bothends.serve.requests import JSON, identify, read_json, service_of
@@ -36,6 +35,11 @@ from bothends.serve.translating import Task, TranslatedSentence, TranslatedText
 from bothends.translating.translation import Translation
 
 router = APIRouter(prefix="/v1", tags=["v1"])
+
+#: Of a stream: a proxy is to pass on each event as it comes. nginx would collect them.
+UNBUFFERED = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+#: All but a body of another type: ours is JSON, whatever its type says.
+V1_PROBLEMS = {status: problem for status, problem in PROBLEMS.items() if status != 415}
 
 
 @router.get("/models", response_model=list[ModelInfo], summary="The models of this server")
@@ -58,7 +62,7 @@ async def models(request: Request) -> list[ModelInfo]:
     "/translate",
     response_model=V1Response,
     responses={
-        **PROBLEMS,
+        **V1_PROBLEMS,
         200: {
             "model": V1Response,
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
@@ -73,19 +77,20 @@ async def translate(request: Request) -> Any:
     service = service_of(request)
     client = identify(request)
     body = await read_json(request, V1Request)
-    check_beam(body.beam, service.limits)
     model = service.models.find(body.model, body.source, body.target)
     task = Task(
         body.texts,
         body.format,
-        body.options(),
+        body.options(service.limits.beam),
         _glossary(service, body.glossary),
         drafts=body.draft,
     )
     if body.stream:
         events = _stream(service, client, model, task, request)
         first = await events.__anext__()  # a request that is refused gets a status, not an event
-        return StreamingResponse(_joined(first, events), media_type="text/event-stream")
+        return StreamingResponse(
+            _joined(first, events), headers=UNBUFFERED, media_type="text/event-stream"
+        )
     begin = time.perf_counter()
     with service.until_answered(request.scope, request.receive):
         found = await service.translate(client, model, task)
@@ -97,7 +102,7 @@ async def translate(request: Request) -> Any:
 @router.post(
     "/alternatives",
     response_model=AlternativesResponse,
-    responses=PROBLEMS,
+    responses=V1_PROBLEMS,
     openapi_extra=body_schema("AlternativesRequest", JSON),
     summary="Other ways to say a part of a translation",
 )
@@ -122,11 +127,6 @@ async def alternatives(request: Request) -> AlternativesResponse:
             for each in found
         ],
     )
-
-
-def check_beam(beam: int, limits: Limits) -> None:
-    if beam > limits.beam:
-        raise UsageError(f"beam {beam}: this server allows {limits.beam}")
 
 
 def _glossary(service: Service, terms: dict[str, str]) -> Glossary | None:

@@ -253,6 +253,7 @@ async function start() {
     return;
   }
   succeed();
+  for (const option of [...byId("beam").options]) if (Number(option.value) > settings.beamLimit) option.remove();
   byId("model").replaceChildren(...models.map((each) => new Option(`${each.name}`, each.name)));
   nameLanguages();
   nameStage();
