@@ -526,7 +526,7 @@ def test_peers_need_weights_only_if_they_were_asked_for(bench_command: Any, tmp_
         (["--synthetic", "tiny", "--precision", "int4"], 2, "--precision int4: expected float32"),
         (["--synthetic", "tiny", "--peers", "marian"], 2, "--peers: unknown peer 'marian'"),
         (["--synthetic", "tiny", "--picture", "x.gif"], 2, "ends in .svg or .png"),
-        (["--synthetic", "tiny", "--json", "no/x"], 1, "--json no/x: no is no directory"),
+        (["--synthetic", "tiny", "--json", "no/x"], 1, "--json no/x: no is not a directory"),
         (["--synthetic", "tiny:1x1", "tiny:2x1"], 2, "--synthetic names a shape twice"),
         (["--synthetic", "tiny", "--source", "x"], 2, "--source is text for models"),
         (["--model", "nowhere"], 1, "nowhere: no such model directory"),

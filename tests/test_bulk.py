@@ -292,13 +292,15 @@ def test_the_directory_of_a_picture_is_not_made(
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "text", ["x"])
     found = error_line(command(tmp_path, "--picture=none/x.svg"), capsys)
-    assert found == (1, "--picture none/x.svg: none is no directory to write to")
+    assert found == (1, "--picture none/x.svg: none is not a directory that can be written to")
     assert not (tmp_path / "out.job").exists()
 
 
 def test_a_picture_is_not_another_output(options: LocalTranslation) -> None:
     one = replace(options, inputs=options.inputs[:1], output=options.output.with_suffix(".svg"))
-    with pytest.raises(UsageError, match=r"--picture .*out\.svg: is another output already"):
+    with pytest.raises(
+        UsageError, match=r"--picture .*out\.svg: is another output, too; name a different file"
+    ):
         translate_in_bulk(replace(one, picture=one.output))
 
 
@@ -359,10 +361,10 @@ def test_killed_for_real_it_arrives_at_what_translate_writes(
         (["--workers=none"], "--workers none: expected a number of processes, ray or ray:ADDRESS"),
         (["--workers=0"], "--workers 0: expected a number of processes, ray or ray:ADDRESS"),
         (["--shard=3/2"], "shard 3/2: expected I/N"),
-        (["--n-best=2"], "takes only these options: --beam, --length-penalty"),
-        (["--json"], "takes only these options: --beam, --length-penalty"),
-        (["--batch-tokens=9"], "takes only these options: --beam, --length-penalty"),
-        (["--no-progress"], "takes only these options: --beam, --length-penalty"),
+        (["--n-best=2"], "takes only these options: --model, --beam"),
+        (["--json"], "takes only these options: --model, --beam"),
+        (["--batch-tokens=9"], "takes only these options: --model, --beam"),
+        (["--no-progress"], "takes only these options: --model, --beam"),
         (["--picture=x.png"], "--picture x.png: expected a name that ends in .svg"),
         (["--output=s3://"], "s3://: expected s3://PLACE/NAME"),
     ],
@@ -399,8 +401,8 @@ def test_documents_are_no_lines(
     words = ["translate", file, "--output", str(tmp_path / "out"), "--workers=1"]
     assert error_line(words, capsys) == (
         2,
-        f"{file}: a job translates lines, not documents; leave out --workers, or say "
-        "--format lines",
+        f"{file}: a job translates lines, not documents; leave out --workers and "
+        "--shard, or add --format lines",
     )
     assert not (tmp_path / "out.job").exists()
 

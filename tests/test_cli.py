@@ -261,7 +261,7 @@ def test_what_the_shell_feeds_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("I am hungry.\n")
     result = in_shell(f"translate --output {path} <{path}")
-    message = f"bothends: error: --output {path}: would replace what is read from it\n"
+    message = f"bothends: error: --output {path}: is an input, too; write to another file\n"
     assert (result.returncode, result.stderr) == (1, message)
     assert path.read_text() == "I am hungry.\n"
 
@@ -316,7 +316,10 @@ def text_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
     arguments: list[str], text_here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path, reason in ((".", "is a directory"), ("text/x", "text is no directory to write to")):
+    for path, reason in (
+        (".", "is a directory"),
+        ("text/x", "text is not a directory that can be written to"),
+    ):
         status, message = error_line([*arguments, "--json", path], capsys)
         assert status == 1
         assert message.startswith(f"--json {path}: {reason}")
@@ -339,7 +342,7 @@ def test_what_is_read_is_not_replaced(
 ) -> None:
     path = str(text_here.parent / "." / "text")
     found = error_line([*arguments.split(), option, path], capsys)
-    assert found == (1, f"{option} {path}: would replace what is read from it")
+    assert found == (1, f"{option} {path}: is an input, too; write to another file")
     assert Path("text").read_text() == "a\n"
 
 
@@ -366,7 +369,7 @@ def test_the_directory_of_a_file_is_not_made(
     Path("text").write_text("a\n")
     found = error_line([*arguments.split(), "none/new"], capsys)
     option = arguments.split()[-1]
-    assert found == (1, f"{option} none/new: none is no directory to write to")
+    assert found == (1, f"{option} none/new: none is not a directory that can be written to")
     assert not Path("none").exists()
 
 
@@ -375,7 +378,7 @@ def test_an_output_is_not_compressed_as_its_name_would_say(
 ) -> None:
     path = tmp_path / "new.gz"
     found = error_line(["translate", "--output", str(path)], capsys)
-    assert found == (1, f"--output {path}: what is written is not compressed; name it without .gz")
+    assert found == (1, f"--output {path}: output is not compressed; choose a name without .gz")
 
 
 @pytest.mark.parametrize("name", ["mödel", os.fsdecode(b"\xff")])
@@ -394,7 +397,7 @@ def test_outputs_do_not_replace_each_other(
     Path("text").write_text("a\n")
     models = "evaluate --model en-pt-1x1 en-pt-2x1 --source text --reference text --output"
     found = error_line([*models.split(), "x", "./x"], capsys)
-    assert found == (1, "--output x: is another output already")
+    assert found == (1, "--output x: is another output, too; name a different file")
     # A device may be named twice, and need not be in a directory that one may write to.
     discarded = f"{models} /dev/null /dev/null --beam 1 --bootstrap 0 --json /dev/null"
     assert run(discarded.split()) == 0
@@ -407,7 +410,10 @@ def test_a_file_in_the_place_of_a_directory(
     arguments = ["splice", "--source", "text", "--lines", "1"]
     found = error_line([*arguments, "--output", str(tmp_path / "file" / "text")], capsys)
     path = tmp_path / "file"
-    assert found == (1, f"--output {path / 'text'}: {path} is no directory to write to")
+    assert found == (
+        1,
+        f"--output {path / 'text'}: {path} is not a directory that can be written to",
+    )
 
 
 def test_the_box_has_no_model_that_summarises(capsys: pytest.CaptureFixture[str]) -> None:

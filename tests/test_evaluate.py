@@ -143,7 +143,7 @@ def test_lines_are_units_and_many_of_several_sentences_are_told(
         ("--hypothesis good --tokenizer 13b", 2, "no tokenizer '13b'; did you mean 13a?"),
         ("--hypothesis good --output x", 2, "--output has 1 files, but there are 0 models"),
         ("--hypothesis good --picture x.gif", 2, "expected a name that ends in .svg or .png"),
-        ("--hypothesis good --json no/x", 1, "no is no directory to write to"),
+        ("--hypothesis good --json no/x", 1, "no is not a directory that can be written to"),
         ("--hypothesis empty --reference empty", 1, "empty: is empty"),
         ("--model m --source good", 1, "m: "),
     ],

@@ -275,7 +275,7 @@ def test_a_sample_of_invalid_utf8_is_read_with_replacements(
     ("sample", "reference", "complaint"),
     [
         ("", None, "sample: no text in its first 200 lines"),
-        ("ba\n", "ba\nbo\n", "reference: 2 lines, but .*sample has 1: expected pairs"),
+        ("ba\n", "ba\nbo\n", "reference: 2 lines, but .*sample has 1: expected equally many"),
     ],
 )
 def test_a_sample_is_read_before_anything_is_written(

@@ -95,7 +95,7 @@ def test_line_counts_must_agree(
     assert status == 1
     assert errors == (
         f"bothends: error: {tmp_path / 'source'} has {counts[0]} lines, "
-        f"but {tmp_path / 'target'} has {counts[1]}: expected pairs\n"
+        f"but {tmp_path / 'target'} has {counts[1]}: expected equally many\n"
     )
 
 

@@ -72,7 +72,11 @@ app.command()(score)
 app.command()(serve)
 app.command()(shortlist)
 app.command(cls=SeveralValues)(splice)
-app.command("summarize", help="Summarise text, line by line, with a model of your own.")(summarize)
+app.command(
+    "summarize",
+    help="Summarise text, line by line, with a model of your own.\n\n"
+    "--model is required: no bundled model summarises.",
+)(summarize)
 app.command()(train)
 app.command()(translate)
 app.command()(verify)

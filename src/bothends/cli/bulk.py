@@ -25,10 +25,10 @@ WorkersOption = Annotated[
 ]
 ShardOption = Annotated[
     str | None,
-    typer.Option(metavar="I/N", help="Only the I-th of N parts of the job, for one of N machines."),
+    typer.Option(metavar="I/N", help="Do only part I of N, for one of N machines."),
 ]
 ShardLinesOption = Annotated[
-    int, typer.Option(min=1, help="Lines of the job that are translated and saved together.")
+    int, typer.Option(min=1, help="Lines per shard: translated and saved together.")
 ]
 OnCrashOption = Annotated[
     Literal["error", "empty", "aside"],
@@ -39,7 +39,9 @@ OnCrashOption = Annotated[
 ]
 SameKindOption = Annotated[
     bool,
-    typer.Option("--same-kind", help="Use one kind of processor only: others may round otherwise."),
+    typer.Option(
+        "--same-kind", help="Use one kind of processor only: others may round differently."
+    ),
 ]
 ShardPictureOption = Annotated[
     str | None,
@@ -94,8 +96,8 @@ def check_lines(files: Iterable[Place], format_: str | None) -> None:
         for file in files:
             if format_of(file.name) != "lines":
                 raise UsageError(
-                    f"{file}: a job translates lines, not documents; leave out --workers, or say "
-                    "--format lines"
+                    f"{file}: a job translates lines, not documents; leave out --workers and "
+                    "--shard, or add --format lines"
                 )
 
 

@@ -14,7 +14,11 @@ DEFAULTS = TranslationOptions()
 
 ModelOption = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Model directory, bundled model, or hf:org/name[@revision]."),
+    typer.Option(
+        metavar="DIR",
+        help="Model directory, bundled model, or hf:org/name[@revision]. Default: en-pt-1x1, which "
+        "translates English to Portuguese.",
+    ),
 ]
 BeamOption = Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy search.")]
 LengthPenaltyOption = Annotated[
@@ -31,7 +35,7 @@ MaxSourceLengthOption = Annotated[
     int, typer.Option(min=1, help="Longest line, in tokens; the rest is cut off.")
 ]
 ThreadsOption = Annotated[
-    int | None, typer.Option(min=1, help="Batches translated at once. Default: one per core.")
+    int | None, typer.Option(min=1, help="Batches computed at once. Default: one per core.")
 ]
 PrecisionOption = Annotated[
     Literal["float32", "int8"] | None,

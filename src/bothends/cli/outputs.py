@@ -50,20 +50,24 @@ def check_writable(
                 continue
             if path.suffix == ".gz":
                 raise BothendsError(
-                    f"{option} {path}: what is written is not compressed; name it without .gz"
+                    f"{option} {path}: output is not compressed; choose a name without .gz"
                 )
             if path.is_dir():
                 raise BothendsError(f"{option} {path}: is a directory, expected a file to write")
             if path.exists():
                 if not os.access(path, os.W_OK):
-                    raise BothendsError(f"{option} {path}: may not be written to")
+                    raise BothendsError(f"{option} {path}: is not writable")
             elif not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-                raise BothendsError(f"{option} {path}: {path.parent} is no directory to write to")
+                raise BothendsError(
+                    f"{option} {path}: {path.parent} is not a directory that can be written to"
+                )
             if real_path(path) in read or (reads_stdin and _is_standard_input(path)):
-                raise BothendsError(f"{option} {path}: would replace what is read from it")
+                raise BothendsError(f"{option} {path}: is an input, too; write to another file")
             if path.is_file() or not path.exists():  # a device takes any number of outputs
                 if real_path(path) in written:
-                    raise BothendsError(f"{option} {path}: is another output already")
+                    raise BothendsError(
+                        f"{option} {path}: is another output, too; name a different file"
+                    )
                 written.add(real_path(path))
     picture = outputs.get("--picture")
     if plots and isinstance(picture, Path):

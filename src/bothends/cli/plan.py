@@ -29,7 +29,7 @@ def plan(
         str, typer.Option(help="Cores; several numbers are compared.")
     ] = "1,10,100,1000",
     rate: Annotated[
-        float | None, typer.Option(help="Lines per second and core. Default: measured.")
+        float | None, typer.Option(help="Lines per second and core, if you know them.")
     ] = None,
     source: Annotated[
         str | None,

@@ -95,11 +95,11 @@ def _pairs(
         if other is None:
             lines = count + 1 + sum(1 for _ in left)
             raise BothendsError(
-                f"{source} has {lines} lines, but {target} has {count}: expected pairs"
+                f"{source} has {lines} lines, but {target} has {count}: expected equally many"
             )
         yield line, other
         count += 1
     if rest := sum(1 for _ in right):
         raise BothendsError(
-            f"{source} has {count} lines, but {target} has {count + rest}: expected pairs"
+            f"{source} has {count} lines, but {target} has {count + rest}: expected equally many"
         )

@@ -30,7 +30,6 @@ from bothends.cli.options import (
     InvalidOption,
     JsonOption,
     LengthPenaltyOption,
-    MaxSourceLengthOption,
     ModelOption,
     PrecisionOption,
     ShortlistOption,
@@ -79,13 +78,21 @@ def translate(
             min=1, help="Maximum length of a translation, in tokens. Default: 2 x the line's + 20."
         ),
     ] = DEFAULTS.max_length,
-    max_source_length: MaxSourceLengthOption = DEFAULTS.max_source_length,
+    max_source_length: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Longest sentence, in tokens; a longer one is split at its clauses, or with "
+            "--format lines cut off.",
+        ),
+    ] = DEFAULTS.max_source_length,
     deduplicate: DeduplicateOption = DEFAULTS.deduplicate,
     rescore: Annotated[
         Path | None,
         typer.Option(
             metavar="MODEL",
-            help="A model that ranks the beam, too: a 1x1 model of the same languages.",
+            help="A second model that helps to rank the beam, such as a 1x1 model of the same "
+            "languages.",
         ),
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print SCORE<TAB>TEXT.")] = False,
@@ -104,7 +111,12 @@ def translate(
         typer.Option(metavar="FILE", help="Terms to use, line by line: SOURCE<TAB>TARGET."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if a line or a translation would be cut.")
+        bool,
+        typer.Option(
+            "--strict",
+            help="Fail if a line or a translation would be cut, or a part of a document would stay "
+            "untranslated.",
+        ),
     ] = False,
     progress: Annotated[
         bool | None,
@@ -135,8 +147,8 @@ def translate(
         changed = (invalid != "error", batch_tokens != DEFAULTS.batch_tokens, progress is not None)
         if any(others) or any(changed) or deduplicate is not None:
             raise UsageError(
-                "a job (--workers, --shard) takes only these options: --beam, --length-penalty, "
-                "--max-source-length, --engine and --format lines"
+                "a job (--workers, --shard) takes only these options: --model, --beam, "
+                "--length-penalty, --max-source-length, --engine and --format lines"
             )
         sources = expand_globs(places)
         check_lines(sources, format_)

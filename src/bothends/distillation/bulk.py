@@ -118,7 +118,9 @@ class BulkTranslation:
 
     def _check_picture(self, outputs: Sequence[Place]) -> None:
         if self.picture is not None and _resolved(self.picture) in map(_resolved, outputs):
-            raise UsageError(f"--picture {self.picture}: is another output already")
+            raise UsageError(
+                f"--picture {self.picture}: is another output, too; name a different file"
+            )
 
 
 def translate_in_bulk(options: BulkTranslation) -> BulkManifest | None:

@@ -126,5 +126,10 @@ def _load_torch_engine(directory: Path, precision: Precision | None, device: str
     except (RuntimeError, AssertionError) as error:  # the latter where PyTorch has no such backend
         reason = str(error).splitlines()[0] if str(error) else "not available"
         raise UsageError(f"device {device!r}: PyTorch cannot use it ({reason})") from None
+    if not (directory / WEIGHTS).is_file():
+        raise BothendsError(
+            f"{shown(directory)}: the torch engine needs {WEIGHTS}, which is missing; an exported "
+            "model runs with native or onnx"
+        )
     model, _ = load_model(directory)
     return TorchEngine(model, device)

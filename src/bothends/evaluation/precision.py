@@ -111,7 +111,8 @@ class Sample:
         references = _first_lines(reference)
         if len(references) != len(lines):
             raise BothendsError(
-                f"{reference}: {len(references)} lines, but {path} has {len(lines)}: expected pairs"
+                f"{reference}: {len(references)} lines, but {path} has {len(lines)}: expected "
+                "equally many"
             )
         pairs = zip(lines, references, strict=True)
         return cls(path, kept, [text for line, text in pairs if line.strip()])
