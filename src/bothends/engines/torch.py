@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from bothends.engines.protocol import FloatArray, TopK
+from bothends.model.directory import read_description
 from bothends.model.torch.transformer import BlockTensors, DecoderState, Transformer
 from bothends.order import Block, IntArray
 
@@ -106,3 +108,17 @@ def limited_threads(threads: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def rounded_model(directory: Path) -> Transformer:
+    """A model that has only its graphs, with the weights that these were rounded to."""
+    # Needs the package onnx, which running a model does not.
+    from bothends.engines.onnx.rounded import read_rounded_weights
+
+    description = read_description(directory)
+    weights = read_rounded_weights(directory, description)
+    with torch.device("meta"):
+        model = Transformer(description.model, description.order)
+    state = {name: torch.from_numpy(array.copy()) for name, array in weights.items()}
+    model.load_state_dict(state, strict=True, assign=True)
+    return model

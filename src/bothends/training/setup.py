@@ -15,10 +15,11 @@ import torch
 
 from bothends import __version__
 from bothends.data.shards import MANIFEST, TRAIN, VALID, Lengths, PreparedCorpus
+from bothends.engines.torch import rounded_model
 from bothends.errors import BothendsError
-from bothends.model.bundled import find_trainable
+from bothends.model.bundled import find_model
 from bothends.model.config import ModelConfig
-from bothends.model.directory import Description, read_description
+from bothends.model.directory import DECODER, WEIGHTS, Description, read_description
 from bothends.model.hub import shown
 from bothends.model.lengths import LengthStatistics
 from bothends.model.spec import tensors
@@ -90,12 +91,14 @@ class Setup:
 
     def begin_with(self, init: Path, model: Transformer) -> str:
         """Give a new model the weights of a trained one where they fit; what was done, in words."""
-        init = find_trainable(self.description.provenance.get(BEGAN_WITH, init))
+        init = find_model(self.description.provenance.get(BEGAN_WITH, init), weights=True)
         _check_same_vocabulary(self.vocabularies, Vocabularies.load(init), init)
-        transfer = transfer_weights(init, model)
+        rounded = not (init / WEIGHTS).exists() and (init / DECODER).exists()
+        transfer = transfer_weights(rounded_model(init) if rounded else init, model)
+        kind = " as they were rounded" if rounded else ""
         count = f"{len(transfer.taken)} of {len(model.state_dict())}"
         new = f"; new: {', '.join(transfer.initialised)}" if transfer.initialised else ""
-        return f"begins with {shown(init)}, {count} tensors{new}"
+        return f"begins with {shown(init)}, {count} tensors{kind}{new}"
 
     def freeze(self, parts: Sequence[str], model: Transformer) -> None:
         """Leave the weights of these parts as they are.
@@ -141,7 +144,7 @@ def _begins_with(recipe: Recipe) -> tuple[ModelConfig | None, str | None]:
     if checkpoints:
         description = read_description(checkpoints[-1])
         return description.model, description.provenance.get(BEGAN_WITH)
-    description = read_description(find_trainable(recipe.init))
+    description = read_description(find_model(recipe.init, weights=True))
     return description.model, description.provenance.get("downloaded_from")
 
 

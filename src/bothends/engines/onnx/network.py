@@ -42,6 +42,13 @@ from bothends.model.spec import (
 from bothends.order import GenerationOrder
 
 
+def query_scales(projection: Projection, config: ModelConfig) -> Array:
+    """A factor for each output of a linear layer: queries take in the scale of attention scores."""
+    parts = [config.head_width**-0.5 if part == "query" else 1 for part in projection.parts]
+    outputs, _ = projection.weight.shape
+    return np.repeat(np.array(parts, np.float32), outputs // len(parts))
+
+
 class NetworkWriter(Generic[Prepared]):
     """Writes the encoder or the decoder into an empty graph."""
 
@@ -216,13 +223,10 @@ class NetworkWriter(Generic[Prepared]):
         return self.graph.weight(tensor.name, self.weights[tensor.name])
 
     def _linear(self, x: Prepared, projection: Projection) -> str:
-        """A linear layer; queries take in the scale of attention scores."""
+        """A linear layer."""
         matrix = self.weights[projection.weight.name]
         bias = self.weights[projection.bias.name]
-        parts = [
-            self.config.head_width**-0.5 if part == "query" else 1 for part in projection.parts
-        ]
-        scale = np.repeat(np.array(parts, np.float32), len(matrix) // len(parts))
+        scale = query_scales(projection, self.config)
         return self.products.linear(x, projection.name, matrix * scale[:, None], bias * scale)
 
     # --- the two ends of the network ---
