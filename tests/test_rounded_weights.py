@@ -1,4 +1,4 @@
-"""Weights read back from exported graphs, for a training that begins with a model without others."""
+"""Weights read back from graphs, for a training that begins with a model without others."""
 
 from __future__ import annotations
 
