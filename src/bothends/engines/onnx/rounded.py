@@ -60,10 +60,13 @@ def _weights(description: Description, arrays: Arrays) -> Weights:
     network = Network.of(description.model, description.order)
     weights: Weights = {}
 
+    def vector(name: str) -> NDArray[np.float32]:
+        return np.asarray(arrays[name], np.float32)
+
     def matrix(name: str) -> NDArray[np.float32]:
-        values = arrays[name]
+        values = vector(name)
         scales = arrays.get(scales_of(name))  # none in float32
-        return np.float32(values) if scales is None else np.float32(values) * scales[:, None]
+        return values if scales is None else values * scales[:, None]
 
     # Keys and values of the source are one product for all layers, in the encoder's graph.
     memory = [layer.cross_attention.key_value for layer in network.decoder.layers]
@@ -71,17 +74,17 @@ def _weights(description: Description, arrays: Arrays) -> Weights:
         if projection not in memory:
             scale = query_scales(projection, description.model)
             weights[projection.weight.name] = matrix(projection.name) / scale[:, None]
-            weights[projection.bias.name] = arrays[bias_of(projection.name)] / scale
-    parts = np.split(matrix(MEMORY), len(memory)), np.split(arrays[bias_of(MEMORY)], len(memory))
+            weights[projection.bias.name] = vector(bias_of(projection.name)) / scale
+    parts = np.split(matrix(MEMORY), len(memory)), np.split(vector(bias_of(MEMORY)), len(memory))
     for projection, weight, bias in zip(memory, *parts, strict=True):
         weights[projection.weight.name], weights[projection.bias.name] = weight, bias
     for norm in parts_of(network, Norm):
         for tensor in (norm.gain, norm.shift):
-            weights[tensor.name] = arrays[tensor.name]
+            weights[tensor.name] = vector(tensor.name)
     for table in parts_of(network, LookupTable):
         weights[table.weight.name] = matrix(table.weight.name)
     output = network.output_weight.name
     weights[output] = matrix(output)
     if network.output_bias is not None:
-        weights[network.output_bias.name] = arrays[bias_of(output)]
+        weights[network.output_bias.name] = vector(bias_of(output))
     return weights
