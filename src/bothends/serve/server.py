@@ -64,6 +64,8 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        if self._patience is None:  # it came in one piece with the end of the request before
+            self._expect_headers()
         self._header_bytes = 0
         self.scope[CONNECTION] = self._connection  # type: ignore[literal-required]
 
