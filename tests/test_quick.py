@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from bothends.cli import run
 from bothends.engines.native import is_built
-from bothends.quick import plain_translation
+from bothends.quick import plain_translation, without_plugins
 from tiny_model import sentences, tiny_model
 
 
@@ -100,3 +101,15 @@ def test_errors_are_one_line_here_too(tmp_path: Path) -> None:
     wide = program("translate", "--beam", "9999", "--model", str(tiny_model("2x1", "int8")))
     assert (wide.returncode, wide.stdout) == (2, "")
     assert "at most 256" in wide.stderr.splitlines()[0]
+
+
+@pytest.mark.parametrize("before", [None, "mine"])
+def test_plugins_are_switched_off_only_while_modules_load(
+    before: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYDANTIC_DISABLE_PLUGINS", raising=False)
+    if before is not None:
+        monkeypatch.setenv("PYDANTIC_DISABLE_PLUGINS", before)
+    with without_plugins():
+        assert os.environ["PYDANTIC_DISABLE_PLUGINS"] == "__all__"
+    assert os.environ.get("PYDANTIC_DISABLE_PLUGINS") == before
