@@ -22,7 +22,7 @@ check: $(VENV)/dev.stamp  ## format, lint, types, and all tests but the slow one
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
 
 test-slow: $(VENV)/dev.stamp  ## the slow tests alone
 	$(BIN)/python -m pytest -m slow

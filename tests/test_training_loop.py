@@ -183,13 +183,22 @@ def test_nothing_is_frozen_at_random(tmp_path: Path) -> None:
         tiny_recipe(tmp_path, "freeze=encoder")
 
 
+#: Names for corpora that the tests below make when they run.
+CORPORA: dict[str, dict[str, Any]] = {
+    "PLAIN": {},
+    "UNJUDGED": {"valid": False},
+    "OTHER": {"seed": 7},
+    "SEPARATE": {"separate": True},
+}
+
+
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
         ("data.prepared=nowhere", "nowhere: no such prepared corpus"),
-        (f"data.prepared={tiny_corpus(valid=False)}", "no split 'valid'"),
-        (f"data.prepared=[{tiny_corpus()}, {tiny_corpus(seed=7)}]", "its vocabulary differs from"),
-        (f"data.prepared={tiny_corpus(separate=True)}", "needs model.share_embeddings: false"),
+        ("data.prepared=UNJUDGED", "no split 'valid'"),
+        ("data.prepared=[PLAIN, OTHER]", "its vocabulary differs from"),
+        ("data.prepared=SEPARATE", "needs model.share_embeddings: false"),
         ("init=nowhere", "nowhere"),
         ("batch.max_target_length=1", "no pairs to train on"),
         ("device=cuda", "PyTorch sees no GPU"),
@@ -205,6 +214,9 @@ def test_nothing_is_frozen_at_random(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_run_is_said_in_one_line(
     tmp_path: Path, override: str, expected: str
 ) -> None:
+    for name, options in CORPORA.items():
+        if name in override:
+            override = override.replace(name, str(tiny_corpus(**options)))
     with pytest.raises(BothendsError) as caught:
         train(tiny_recipe(tmp_path, override))
     assert expected in str(caught.value)
