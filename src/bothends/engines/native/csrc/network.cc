@@ -15,6 +15,9 @@ constexpr int kMostInputs = 1 << 16;
 // Beyond any network; below them, no size that is computed from these overflows.
 constexpr int kMostLayers = 1 << 12, kMostWords = 1 << 27, kMostOffset = 1 << 20;
 
+// Weights of a step that stay in the third-level cache of most processors.
+constexpr size_t kCachedBytes = 12 << 20;
+
 bool is_between(int value, int least, int most) { return value >= least && value <= most; }
 
 // To the nearest number with so many bits after the first, ties to the even one. Below the least
@@ -81,6 +84,7 @@ class Network::Loader {
       if (!pack(plain, layout, memory + at, to, wide)) {
         throw DamagedFile("damaged, tensor " + name + " has weights of more than seven bits");
       }
+      to->cached = bytes_ <= kCachedBytes;
     });
   }
 

@@ -36,6 +36,8 @@ struct PackedMatrix {
   const uint16_t* pairs = nullptr;   // (panels, pairs): the number of each, in the order of `values`
   const uint16_t* narrow = nullptr;  // (panels,): how many pairs fit an int16; the others follow
 
+  bool cached = false;  // whether it stays in a cache from step to step, and is not fetched ahead
+
   int panels() const { return padded_outputs / panel; }
   int pairs_each() const { return padded_inputs / 8; }
   size_t panel_bytes() const { return static_cast<size_t>(panel) * padded_inputs; }

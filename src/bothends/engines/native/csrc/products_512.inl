@@ -15,9 +15,9 @@ inline void finish(__m512i sums, float row_scale, const float* scales, const flo
 }
 
 // `kRows` rows by one panel.
-template <int kRows>
+template <int kRows, class Fetching>
 inline void product_block(const QuantisedRows& rows, int first_row, const PackedMatrix& matrix,
-                          int panel, float* out, size_t out_stride, bool add, Ahead ahead) {
+                          int panel, float* out, size_t out_stride, bool add, Fetching ahead) {
   const uint8_t* row = rows.values + first_row * rows.stride;
   const size_t stride = rows.stride;
   const int output = panel * kPanel;
@@ -52,8 +52,9 @@ inline void product_block(const QuantisedRows& rows, int first_row, const Packed
   }
 }
 
-void product(const QuantisedRows& rows, const PackedMatrix& matrix, int first, int last, float* out,
-             size_t out_stride, bool add) {
+template <class Fetching>
+void product_panels(const QuantisedRows& rows, const PackedMatrix& matrix, int first, int last,
+                    float* out, size_t out_stride, bool add) {
   // Blocks of nearly the same size: five rows are three and two, not four and one.
   const int blocks = (rows.rows + kMostRows - 1) / kMostRows;
   for (int panel = first; panel < last; ++panel) {
@@ -61,15 +62,21 @@ void product(const QuantisedRows& rows, const PackedMatrix& matrix, int first, i
       const int count = (rows.rows - m) / (blocks - b);
       const auto block = [&](auto kernel) {
         kernel(rows, m, matrix, panel, out + m * out_stride + (panel - first) * kPanel, out_stride,
-               add, Ahead(matrix, panel, b, blocks, count >= kBusyRows));
+               add, Fetching(matrix, panel, b, blocks, count >= kBusyRows));
       };
       switch (count) {
-        case 1: block(product_block<1>); break;
-        case 2: block(product_block<2>); break;
-        case 3: block(product_block<3>); break;
-        default: block(product_block<4>); break;
+        case 1: block(product_block<1, Fetching>); break;
+        case 2: block(product_block<2, Fetching>); break;
+        case 3: block(product_block<3, Fetching>); break;
+        default: block(product_block<4, Fetching>); break;
       }
       m += count;
     }
   }
+}
+
+void product(const QuantisedRows& rows, const PackedMatrix& matrix, int first, int last, float* out,
+             size_t out_stride, bool add) {
+  const auto panels = matrix.cached ? product_panels<NothingAhead> : product_panels<Ahead>;
+  panels(rows, matrix, first, last, out, out_stride, add);
 }
