@@ -13,7 +13,7 @@ The table is sparse: it has the pairs of words that stand in some pair of senten
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -40,8 +40,10 @@ class WordTable:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Links of some pairs: their `places` in the table, those of a target word side by side."""
+    """Links of some pairs: their `places` in `keys`, those of a target word side by side."""
 
+    #: source word * target_words + target word, rising; or where these are in the table
+    keys: IntArray
     places: NDArray[np.int32]
     #: where the links of each target word begin, and how many it has
     first: IntArray
@@ -57,29 +59,36 @@ def learn_table(
     tell: Callable[[str], None] = lambda message: None,
 ) -> WordTable:
     """The table of pairs of sentences, after so many iterations from a uniform one."""
-    chunks = []
-    keys = np.zeros(0, np.int64)  # source word * target_words + target word, rising
-    for source, target in _parts(sources, targets):
-        found, chunk = _links(source, target, source_words, target_words)
-        keys = np.union1d(keys, found)
-        # Places in the keys of the chunk for now; in those of all chunks when they are known.
-        chunks.append((found, chunk))
+    chunks = [
+        _links(source, target, source_words, target_words)
+        for source, target in _parts(sources, targets)
+    ]
+    keys = _union([chunk.keys for chunk in chunks])
     if not len(keys):
         raise BothendsError("no pair of lines has text on both sides: nothing to learn from")
-    linked = [_in_table(keys, found, chunk) for found, chunk in chunks]
-    del chunks
+    chunks = [replace(chunk, keys=np.searchsorted(keys, chunk.keys)) for chunk in chunks]
     table_sources, table_targets = np.divmod(keys, target_words)
     probabilities = np.ones(len(keys))
     for iteration in range(iterations):
         tell(f"iteration {iteration + 1} of {iterations}")
         counts = np.zeros(len(keys))
-        for chunk in linked:
-            share = probabilities[chunk.places]
+        for chunk in chunks:
+            share = probabilities[chunk.keys][chunk.places]
             share /= np.add.reduceat(share, chunk.first).repeat(chunk.count)
-            counts += np.bincount(chunk.places, share, len(keys))
+            counts[chunk.keys] += np.bincount(chunk.places, share, len(chunk.keys))
         totals = np.bincount(table_sources, counts, source_words + 1)
         probabilities = counts / totals[table_sources]
     return WordTable(table_sources, table_targets, probabilities)
+
+
+def _union(parts: Sequence[IntArray]) -> IntArray:
+    """All keys, each once, rising. Two by two: one after another would go through all of them for
+    each part."""
+    if not parts:
+        return np.zeros(0, np.int64)
+    while len(parts) > 1:
+        parts = [np.unique(np.concatenate(parts[i : i + 2])) for i in range(0, len(parts), 2)]
+    return parts[0]
 
 
 def _parts(
@@ -103,7 +112,7 @@ def _links(
     targets: Sequence[Sequence[int]],
     source_words: int,
     target_words: int,
-) -> tuple[IntArray, _Chunk]:
+) -> _Chunk:
     """The pairs of words of some pairs of sentences, and their links into these."""
     # A source word that stands twice writes no more than one that stands once.
     unique = [[source_words, *dict.fromkeys(source)] for source in sources]
@@ -118,9 +127,4 @@ def _links(
     place = np.arange(count.sum()) + (begins[pair] - first).repeat(count)
     keys = source[place] * target_words + target.repeat(count)
     found, places = np.unique(keys, return_inverse=True)
-    return found, _Chunk(places.astype(np.int32), first, count)
-
-
-def _in_table(keys: IntArray, found: IntArray, chunk: _Chunk) -> _Chunk:
-    places = np.searchsorted(keys, found).astype(np.int32)[chunk.places]
-    return _Chunk(places, chunk.first, chunk.count)
+    return _Chunk(found, places.astype(np.int32), first, count)
