@@ -19,7 +19,7 @@ bothends train $recipes/1x1.yaml
 average 1x1
 # What the teacher makes of sentences that nobody has compressed, and of those it learned from.
 [ -d $runs/data/students ] || {
-    awk 'NR % 4 == 0' $runs/text/whole > $runs/text/unlabelled
+    awk 'NR % 8 == 0' $runs/text/whole > $runs/text/unlabelled
     bothends distill --teacher $runs/1x1-int8 --engine native --source $runs/text/unlabelled $runs/text/headlines.source \
         --output $runs/distilled --drop-empty --drop-repetitions
     bothends prepare --output $runs/data/students --vocabulary $runs/1x1-averaged --max-ratio 0 \
@@ -29,5 +29,5 @@ average 1x1
 bothends train $recipes/student.yaml order=2x1 run=$runs/2x1
 average 2x1
 bothends train $recipes/student.yaml order=2x2 init=$runs/2x1-averaged run=$runs/2x2 \
-    training.updates=1000 validation.every=500
+    training.updates=800 validation.every=400
 average 2x2
