@@ -29,5 +29,5 @@ average 1x1
 bothends train $recipes/student.yaml order=2x1 run=$runs/2x1
 average 2x1
 bothends train $recipes/student.yaml order=2x2 init=$runs/2x1-averaged run=$runs/2x2 \
-    training.updates=800 validation.every=400
+    training.updates=600 validation.every=300
 average 2x2
