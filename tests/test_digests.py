@@ -15,8 +15,9 @@ from bothends import BothendsError, Translator
 from bothends.cli import run
 from bothends.data.shards import MANIFEST, PreparedCorpus
 from bothends.engines.export import export_model
-from bothends.model.bundled import bundled_models
+from bothends.model.bundled import BUNDLED, bundled_models
 from bothends.model.directory import CARD, CONFIG, DECODER, ENCODER, WEIGHTS
+from bothends.model.shortlist import SHORTLIST
 from bothends.model.torch.averaging import average_models
 from bothends.model.torch.checkpoint import load_model
 from bothends.storage import digests
@@ -220,7 +221,11 @@ class TestVerify:
 
     def test_the_models_in_the_box(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["verify"]) == 0
-        assert capsys.readouterr().out.count("model, 4 files") == len(bundled_models())
+        lines = capsys.readouterr().out.splitlines()
+        shortlists = [SHORTLIST in os.listdir(BUNDLED / name) for name in bundled_models()]
+        assert len(lines) == len(shortlists)
+        for line, has_shortlist in zip(lines, shortlists, strict=True):
+            assert f"model, {4 + has_shortlist} files" in line
 
     def test_a_model(self, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["verify", str(model)]) == 0

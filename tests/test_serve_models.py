@@ -83,7 +83,8 @@ def test_a_changed_directory_is_loaded_anew(copy: Callable[..., Path], clock: Cl
     models = Models([directory], clock=clock)
     model = models.find()
     old = models.translator(model)
-    shutil.copytree(find_model("en-pt-2x1"), directory, dirs_exist_ok=True)
+    shutil.rmtree(directory)
+    shutil.copytree(find_model("en-pt-2x1"), directory)
     assert models.translator(model) is old  # not looked at again yet
     clock.now += LOOK_EVERY
     new = models.translator(model)

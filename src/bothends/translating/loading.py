@@ -14,7 +14,7 @@ from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision, default_engine, load_engine
 from bothends.errors import BothendsError, UsageError, warn
 from bothends.jobs.processes import available_cores
-from bothends.model.bundled import find_model
+from bothends.model.bundled import BUNDLED, find_model
 from bothends.model.directory import Description, read_description
 from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist
 from bothends.text.vocabulary import Vocabularies
@@ -55,7 +55,8 @@ def load_model(
             network = load_engine(engine, directory, precision, device, description, cores)
         finally:  # of two errors, that of the vocabulary: it is the smaller file, and read first
             vocabularies = reading.result()
-    if shortlist and engine != "native" and (directory / SHORTLIST).is_file():
+    ignored = shortlist and engine != "native" and (directory / SHORTLIST).is_file()
+    if ignored and directory.parent != BUNDLED:  # nobody has asked for theirs
         warn(f"{directory}: the {engine} engine ignores its {SHORTLIST}")
     if engine == "torch":
         # PyTorch spreads a single batch over cores, or over a GPU.
