@@ -11,7 +11,7 @@ import pytest
 
 from bothends.cli import run
 from bothends.engines.native import is_built
-from bothends.errors import BothendsError
+from bothends.errors import BothendsError, UsageError
 from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist
 from bothends.shortlisting import alignment
 from bothends.shortlisting.alignment import learn_table
@@ -139,6 +139,23 @@ def test_a_copy_is_found_by_its_spelling_between_two_vocabularies(
     for word, piece in enumerate(both.source.pieces(range(both.source.size))):
         if piece in spelled:
             assert spelled[piece] in shortlist.allowed([word])
+
+
+def test_unlikely_words_are_left_out(vocabularies: Vocabularies) -> None:
+    sources = vocabularies.source.encode(["ba da", "ba ga", "da ga"] * 9)
+    targets = vocabularies.target.encode(["lo ma", "lo mu", "ma mu"] * 9)
+    sizes = [
+        len(
+            learn_shortlist(
+                vocabularies, sources, targets, ShortlistOptions(frequent=0, least=least)
+            ).words
+        )
+        for least in (0.0, 0.01, 1.0)
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[2]
+    with pytest.raises(UsageError, match="least is a probability"):
+        ShortlistOptions(least=1.5)
 
 
 def test_only_the_best_and_the_most_frequent_are_kept(vocabularies: Vocabularies) -> None:

@@ -25,6 +25,9 @@ def shortlist(
     frequent: Annotated[
         int, typer.Option(min=0, help="Frequent target words that every sentence may use.")
     ] = 1000,
+    least: Annotated[
+        float, typer.Option(help="Least probability of a target word, given the source word.")
+    ] = 1e-5,
     iterations: Annotated[int, typer.Option(min=1, help="Iterations of the word alignment.")] = 5,
     pairs: Annotated[
         int, typer.Option(min=1, help="Pairs to learn from, spread evenly over the text.")
@@ -45,7 +48,7 @@ def shortlist(
     from bothends.shortlisting.learn import ShortlistOptions
     from bothends.shortlisting.report import make_shortlist
 
-    options = ShortlistOptions(best=best, frequent=frequent, iterations=iterations, pairs=pairs)
+    options = ShortlistOptions(best, frequent, least, iterations, pairs)
     refuse_to_change(model, "copy its directory, and name the copy")
     check_writable({"--json": json_}, (source, target))
 

@@ -44,6 +44,8 @@ class ShortlistOptions:
         for name, least in {"best": 1, "frequent": 0, "iterations": 1, "pairs": 1}.items():
             if getattr(self, name) < least:
                 raise UsageError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        if not 0 <= self.least <= 1:
+            raise UsageError(f"least is a probability, between 0 and 1, and not {self.least}")
 
 
 Sentences = Sequence[Sequence[int]]
