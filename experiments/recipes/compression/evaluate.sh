@@ -35,6 +35,7 @@ judge() {
     bothends evaluate --reference "$reference" --metrics rouge,length,repetition --json "$results/scores.json" --hypothesis $outputs
     # shellcheck disable=SC2086
     python experiments/baselines.py --source "$source" --judge $outputs
+    rm "$results/lead.txt" "$results/constant.txt" # lines of the data, which stays where it is
 }
 
 text=$BOTHENDS_DATA/compression
