@@ -30,6 +30,10 @@ SPACE = "\u2581"
 
 #: What ends a line somewhere: a byte token can stand for one, but decoded text is one line.
 LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+#: What byte tokens can spell and no text has: U+FFFD for bytes of half a character, and control
+#: characters but the tab. One that stands alone leaves one space.
+_NO_TEXT = "\ufffd\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"
+_LEFT_OUT = re.compile(f" [{_NO_TEXT}]+(?= )|[{_NO_TEXT}]+")
 
 #: Lines from which on it pays to start threads that encode them.
 _WORTH_THREADS = 1000
@@ -221,11 +225,8 @@ def most_tokens(text: str) -> int:
 
 
 def clean_decoded(text: str) -> str:
-    """Decoded text as one line, without U+FFFD, which stands for bytes of incomplete characters."""
-    text = LINE_BREAKS.sub(" ", text)
-    if "\ufffd" in text:
-        text = re.sub(" \ufffd+(?= )|\ufffd+", "", text)  # one that stood alone leaves one space
-    return text
+    """Decoded text as one line, without what is no text."""
+    return _LEFT_OUT.sub("", LINE_BREAKS.sub(" ", text))
 
 
 @dataclass(frozen=True)
