@@ -285,6 +285,17 @@ class MaskedEngine:
         return self.engine.select(inner, rows), [sentences[row] for row in rows.ravel().tolist()]
 
 
+class AmongWords:
+    """The engine's own steps among the words that each sentence is allowed."""
+
+    def __init__(self, engine: NativeEngine, allowed: list[IntArray]) -> None:
+        self.allowed, self.encode_among = allowed, engine.encode_among
+        self.step, self.select = engine.step, engine.select
+
+    def encode(self, source: IntArray) -> Any:
+        return self.encode_among(source, self.allowed)
+
+
 @pytest.mark.parametrize("order", ["1x1", "2x1", "2x2", "4x1", "1x2"])
 def test_allowed_words_give_what_the_readable_search_finds_among_them(
     order: str, make_model: MakeModel, random: np.random.Generator, tmp_path: Path
@@ -305,6 +316,30 @@ def test_allowed_words_give_what_the_readable_search_finds_among_them(
         arguments = (engine.order, engine.config.special, source, options, limits)
         expected = beam_search(oracle, *arguments)
         assert_same(search_batch(engine, *arguments, allowed), expected, 1e-4)
+        stepped: Any = AmongWords(engine, allowed)
+        assert_same(beam_search(stepped, *arguments), expected, 1e-4)
+
+
+def test_forced_words_share_the_probability_of_those_allowed(
+    make_model: MakeModel, random: np.random.Generator, tmp_path: Path
+) -> None:
+    engine = NativeEngine.load(export(make_model, "2x1", tmp_path))
+    source = random_source(random, 3, 6, WORDS, padded=True)
+    allowed = [np.sort(random.permutation(WORDS)[:size]) for size in (5, 9, 15)]
+    targets = np.array([random.choice(words, 8) for words in allowed])
+    fed, block = engine.order.shift(targets, 2), engine.order.whole(8)
+    state = engine.encode_among(source, allowed)
+    found = engine.force(state, fed, block, targets)
+    oracle = MaskedEngine(engine, allowed)
+    top = oracle.step(oracle.encode(source), fed, block, WORDS)
+    expected = [
+        [
+            top.logprobs[row, slot][top.ids[row, slot] == target].max()
+            for slot, target in enumerate(own)
+        ]
+        for row, own in enumerate(targets)
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_allowed_words_are_checked(make_model: MakeModel, tmp_path: Path) -> None:
@@ -313,3 +348,5 @@ def test_allowed_words_are_checked(make_model: MakeModel, tmp_path: Path) -> Non
     for words in ([[5, 4]], [[4, 4]], [[WORDS]], [[1], [2]]):
         with pytest.raises(UsageError, match="native engine: "):
             engine.search(SearchRequest(*fixed, [np.array(each) for each in words]))
+        with pytest.raises(UsageError, match="native engine: "):
+            engine.encode_among(fixed[0], [np.array(each) for each in words])

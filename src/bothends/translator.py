@@ -158,9 +158,8 @@ class Translator:
                 sentences of a line are translated one by one; see `split_sentences`.
             options: How to translate; the defaults if None.
             draft: An earlier translation to start from, as text or tokens, such as that of the text
-                before it was edited. It changes the time and, except for rounding, nothing else;
-                a model with a shortlist ignores it. For one text and `beam=1`; each of several
-                sentences gets its part.
+                before it was edited. It changes the time and, except for rounding, nothing else.
+                For one text and `beam=1`; each of several sentences gets its part.
             **changes: Fields of `TranslationOptions`, e.g. `beam=1`, that differ from `options`.
 
         Returns:

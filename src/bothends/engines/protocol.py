@@ -11,7 +11,7 @@ each slot, as small NumPy arrays. The arrays below are shaped by
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,4 +116,13 @@ class WholeSearch(Protocol):
 
     def search(self, request: SearchRequest) -> Searched:
         """All that `beam_search` finds."""
+        ...
+
+
+@runtime_checkable
+class RestrictedSteps(Protocol):
+    """An engine whose steps can be held to the words that each sentence may use."""
+
+    def encode_among(self, source: IntArray, allowed: Sequence[IntArray]) -> Any:
+        """`Engine.encode` for steps among `allowed`, which is that of `SearchRequest`."""
         ...

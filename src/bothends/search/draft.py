@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from bothends.engines.protocol import Engine, FloatArray, TopK
+from bothends.engines.protocol import Engine, FloatArray, RestrictedSteps, TopK
 from bothends.errors import UsageError
 from bothends.order import Block, GenerationOrder, IntArray
 from bothends.search.beam import Hypothesis, beam_search, sentence_limits
@@ -49,10 +49,12 @@ def search_from_draft(
     draft: Sequence[int],
     options: SearchOptions,
     max_lengths: IntArray | None = None,
+    allowed: IntArray | None = None,
 ) -> DraftedHypothesis:
     """The greedy translation of one source sentence `(1, N)`, from a draft in text order.
 
-    `max_lengths` `(1,)` is that of `beam_search`.
+    `max_lengths` `(1,)` is that of `beam_search`, `allowed` the target ids that may be used; the
+    draft may have others.
     """
     if options.beam != 1:
         raise UsageError(f"a draft is for greedy search: use beam 1, not {options.beam}")
@@ -60,7 +62,7 @@ def search_from_draft(
         raise UsageError(f"a draft is for one sentence, not for {len(source)}")
     if len(draft) > sentence_limits(source, special, options, max_lengths)[0]:
         draft = ()  # no result is as long, and to read it would take time and memory
-    reader = DraftReader(engine, order, special, draft)
+    reader = DraftReader(engine, order, special, draft, allowed)
     ((best,),) = beam_search(reader, order, special, source, options, max_lengths)
     return DraftedHypothesis(best, reader.passes)
 
@@ -85,16 +87,23 @@ class DraftReader(Generic[State]):
         order: GenerationOrder,
         special: SpecialTokens,
         draft: Sequence[int],
+        allowed: IntArray | None = None,
     ) -> None:
+        if allowed is not None and not isinstance(engine, RestrictedSteps):
+            raise UsageError("this engine searches all words, and cannot be held to some")
         self.engine = engine
         self.order = order
+        self._allowed = allowed
         slots = order.target_slots([draft], special.end, special.pad)
         self._fed = order.shift(slots, special.start)  # (1, T)
         #: passes of the decoder
         self.passes = 0
 
     def encode(self, source: IntArray) -> DraftState[State]:
-        inner = self.engine.encode(source)
+        if self._allowed is not None and isinstance(self.engine, RestrictedSteps):
+            inner = self.engine.encode_among(source, [self._allowed])
+        else:
+            inner = self.engine.encode(source)
         # Greedy search asks for one word, and for another where the end symbol is not allowed.
         read = self.engine.step(inner, self._fed, self.order.whole(self._fed.shape[1]), 2)
         self.passes = 1

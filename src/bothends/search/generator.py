@@ -102,15 +102,12 @@ class Generator:
         self, source: Sentence, draft: Sequence[int], options: SearchOptions
     ) -> DraftedHypothesis:
         """The greedy hypothesis of one source, which a draft can only make quicker."""
-        from bothends.search.draft import DraftedHypothesis, search_from_draft
+        from bothends.search.draft import search_from_draft
 
-        if self.shortlist is not None:
-            # The draft would be read with all words, and the result would be another one.
-            ((best,),) = self.search([source], options)
-            return DraftedHypothesis(best, best.steps)
         model = (self.engine, self.order, self.special)
         limits = self._limits([source], options)
-        return search_from_draft(*model, self.batch([source]), draft, options, limits)
+        allowed = None if self.shortlist is None else self.shortlist.allowed(source)
+        return search_from_draft(*model, self.batch([source]), draft, options, limits, allowed)
 
     def limit(self, source_length: int, options: SearchOptions) -> int:
         """The most tokens that the target of a source with this many tokens may have."""

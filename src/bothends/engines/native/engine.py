@@ -7,7 +7,7 @@ runtimes, and computes what those graphs compute: the same integers, float32 els
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import lcm
 from pathlib import Path
@@ -32,7 +32,8 @@ FORCED_SLOTS = 512
 
 
 class NativeEngine:
-    """Runs an int8 model on the CPU. Implements `Engine` and `WholeSearch`; thread-safe."""
+    """Runs an int8 model on the CPU. Implements `Engine`, `WholeSearch` and
+    `RestrictedSteps`; thread-safe."""
 
     def __init__(self, config: ModelConfig, order: GenerationOrder, compiled: Any) -> None:
         self.config = config
@@ -95,6 +96,11 @@ class NativeEngine:
     def encode(self, source: IntArray) -> Any:
         with _refusing_bad_arrays():
             return self._compiled.encode(source, self.config.special.pad)
+
+    def encode_among(self, source: IntArray, allowed: Sequence[IntArray]) -> Any:
+        """A state whose steps know only the words that each sentence may use."""
+        with _refusing_bad_arrays():
+            return self._compiled.encode(source, self.config.special.pad, allowed)
 
     def step(self, state: Any, tokens: IntArray, block: Block, k: int) -> TopK:
         with _refusing_bad_arrays():

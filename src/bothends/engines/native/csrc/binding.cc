@@ -145,12 +145,32 @@ class Borrowed {
   std::unique_ptr<DecoderBuffers> buffers_;
 };
 
+using AllowedArrays = std::optional<std::vector<Integers>>;
+
+// The words that each of so many sentences may use; none: all sentences may use all.
+std::vector<std::vector<int32_t>> read_allowed(const AllowedArrays& arrays, int sentences,
+                                               int target_words) {
+  std::vector<std::vector<int32_t>> allowed;
+  if (!arrays) return allowed;
+  require(arrays->size() == static_cast<size_t>(sentences), "each sentence needs its allowed words");
+  for (const Integers& own : *arrays) {
+    allowed.push_back(token_ids(own, target_words));
+    const std::vector<int32_t>& ids = allowed.back();
+    require(std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end(),
+            "allowed words must be in rising order, each once");
+  }
+  return allowed;
+}
+
 // The state behind the engine protocol. One thread at a time.
 class State {
  public:
-  State(std::shared_ptr<Engine> engine, const SourceBatch& source) : borrowed_(std::move(engine)) {
-    encode(borrowed_.network(), source, (*borrowed_).work, &(*borrowed_).memory);
-    decoder_ = std::make_unique<Decoder>(borrowed_.network(), *borrowed_);
+  State(std::shared_ptr<Engine> engine, const SourceBatch& source,
+        const std::vector<std::vector<int32_t>>& allowed)
+      : borrowed_(std::move(engine)), words_(pack_words(network(), allowed)) {
+    encode(network(), source, (*borrowed_).work, &(*borrowed_).memory);
+    decoder_ = std::make_unique<Decoder>(network(), *borrowed_);
+    decoder_->allow(words_);
   }
 
   py::tuple step(const Integers& tokens, const Integers& positions, const Integers& directions,
@@ -202,6 +222,7 @@ class State {
       for (int first = 0; first < rows; first += each) {
         const size_t at = static_cast<size_t>(first) * slots;
         Decoder some(network(), *borrowed_, first, std::min(first + each, rows));
+        some.allow(words_);
         some.force(&ids[at], block(positions, directions, mask), &wanted[at], out + at);
       }
     }
@@ -253,6 +274,7 @@ class State {
   }
 
   Borrowed borrowed_;
+  WordsOfSentences words_;
   std::unique_ptr<Decoder> decoder_;
 };
 
@@ -283,8 +305,7 @@ OrderTables read_order(int block_size, const Integers& positions, const Integers
 py::tuple run_search(std::shared_ptr<Engine> engine, const Integers& source, int block_size,
                      const Integers& positions, const Integers& directions, const Flags& same,
                      const Flags& earlier, int beam, int min_length, const Integers& limits,
-                     int start, int end, int pad,
-                     const std::optional<std::vector<Integers>>& allowed) {
+                     int start, int end, int pad, const AllowedArrays& allowed) {
   const Configuration& c = engine->network.configuration;
   const SourceBatch batch = read_source(source, c.source_words, pad);
   const OrderTables order =
@@ -304,14 +325,7 @@ py::tuple run_search(std::shared_ptr<Engine> engine, const Integers& source, int
     require(limit >= 0 && limit <= kLongestLimit, "a limit is negative, or too large");
     request.limits.push_back(static_cast<int>(limit));
   }
-  for (size_t s = 0; allowed && s < allowed->size(); ++s) {
-    require(allowed->size() == static_cast<size_t>(batch.sentences()),
-            "each sentence needs its allowed words");
-    request.allowed.push_back(token_ids((*allowed)[s], c.target_words));
-    const std::vector<int32_t>& ids = request.allowed.back();
-    require(std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end(),
-            "allowed words must be in rising order, each once");
-  }
+  request.allowed = read_allowed(allowed, batch.sentences(), c.target_words);
   SearchResult result;
   {
     py::gil_scoped_release release;
@@ -416,12 +430,15 @@ PYBIND11_MODULE(_native, module) {
              return py::array_t<float>(static_cast<py::ssize_t>(scratch.size()), encoding);
            })
       .def("encode",
-           [](std::shared_ptr<Engine> self, const Integers& source, int64_t pad) {
-             const SourceBatch batch =
-                 read_source(source, self->network.configuration.source_words, pad);
+           [](std::shared_ptr<Engine> self, const Integers& source, int64_t pad,
+              const AllowedArrays& allowed) {
+             const Configuration& c = self->network.configuration;
+             const SourceBatch batch = read_source(source, c.source_words, pad);
+             const auto words = read_allowed(allowed, batch.sentences(), c.target_words);
              py::gil_scoped_release release;
-             return std::make_unique<State>(std::move(self), batch);
-           })
+             return std::make_unique<State>(std::move(self), batch, words);
+           },
+           py::arg("source"), py::arg("pad"), py::arg("allowed") = py::none())
       .def("search", &run_search, py::arg("source"), py::arg("block_size"), py::arg("positions"),
            py::arg("directions"), py::arg("same"), py::arg("earlier"), py::arg("beam"),
            py::arg("min_length"), py::arg("limits"), py::arg("start"), py::arg("end"),

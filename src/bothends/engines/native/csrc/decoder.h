@@ -50,8 +50,8 @@ class Decoder {
   // The same for sentences `first` to `last` of it.
   Decoder(const Network& network, DecoderBuffers& buffers, int first, int last);
 
-  // Sentence by sentence, the words that it may use; a null pointer is all words.
-  void allow(const std::vector<std::unique_ptr<OutputWords>>* words) { allowed_ = words; }
+  // Use these words only, of every sentence of the memory. An empty vector: all words.
+  void allow(const WordsOfSentences& words) { allowed_ = words.empty() ? nullptr : &words; }
 
   int rows() const { return static_cast<int>(sentences_.size()); }
   int slots() const { return slots_; }
@@ -82,7 +82,7 @@ class Decoder {
 
   const Network& network_;
   DecoderBuffers& buffers_;
-  const std::vector<std::unique_ptr<OutputWords>>* allowed_ = nullptr;  // of each sentence
+  const WordsOfSentences* allowed_ = nullptr;
   std::vector<int> sentences_;        // of each row
   std::vector<int> next_sentences_;
   int slots_ = 0;

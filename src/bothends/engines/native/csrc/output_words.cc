@@ -19,4 +19,12 @@ int32_t OutputWords::place(int32_t id) const {
   return found != ids_.end() && *found == id ? static_cast<int32_t>(found - ids_.begin()) : -1;
 }
 
+WordsOfSentences pack_words(const Network& network, const std::vector<std::vector<int32_t>>& ids) {
+  WordsOfSentences words;
+  for (const std::vector<int32_t>& own : ids) {
+    words.push_back(own.empty() ? nullptr : std::make_unique<OutputWords>(network, own));
+  }
+  return words;
+}
+
 }  // namespace bothends

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "memory.h"
@@ -26,5 +27,11 @@ class OutputWords {
   Bytes memory_;
   PackedMatrix matrix_;
 };
+
+// Sentence by sentence, the words that it may use; a null pointer is all words.
+using WordsOfSentences = std::vector<std::unique_ptr<OutputWords>>;
+
+// From each sentence's ids, none meaning all words. Without any list, an empty vector.
+WordsOfSentences pack_words(const Network& network, const std::vector<std::vector<int32_t>>& ids);
 
 }  // namespace bothends

@@ -209,11 +209,8 @@ SearchResult search(const Network& network, const OrderTables& order, const Sear
   encode(network, source, buffers.work, &buffers.memory);
   result.encoder_seconds = seconds_since(start);
   Decoder decoder(network, buffers);
-  std::vector<std::unique_ptr<OutputWords>> words;
-  for (const std::vector<int32_t>& ids : request.allowed) {
-    words.push_back(ids.empty() ? nullptr : std::make_unique<OutputWords>(network, ids));
-  }
-  if (!words.empty()) decoder.allow(&words);
+  const WordsOfSentences words = pack_words(network, request.allowed);
+  decoder.allow(words);
   Search(order, request, decoder, &result).run();
   result.search_seconds = seconds_since(start) - result.encoder_seconds - result.decoder_seconds;
   return result;
