@@ -37,6 +37,9 @@ _LEFT_OUT = re.compile(f" [{_NO_TEXT}]+(?= )|[{_NO_TEXT}]+")
 
 #: Lines from which on it pays to start threads that encode them.
 _WORTH_THREADS = 1000
+#: Lines up to which SentencePiece is called for each: for a list, it starts a thread even if one is
+#: enough, which takes as long as five lines, and far longer on a busy machine.
+_ONE_BY_ONE = 8
 
 
 def vocabulary_name(side: Side | None) -> str:
@@ -157,19 +160,25 @@ class Vocabulary:
         if len(lines) < _WORTH_THREADS:
             threads = 1
         try:
-            ids = self._processor.encode(lines, out_type=int, num_threads=threads)
-        except (TypeError, UnicodeError):
-            lines = list(map(_without_surrogates, lines))
-            ids = self._processor.encode(lines, out_type=int, num_threads=threads)
-        return ids  # type: ignore[no-any-return]
+            return self._encode(lines, threads)
+        except (TypeError, UnicodeError, RuntimeError):  # which one depends on how it is called
+            return self._encode(list(map(_without_surrogates, lines)), threads)
+
+    def _encode(self, lines: list[str], threads: int) -> list[list[int]]:
+        encode = self._processor.encode
+        if len(lines) <= _ONE_BY_ONE:
+            return [encode(line, out_type=int) for line in lines]
+        return encode(lines, out_type=int, num_threads=threads)  # type: ignore[no-any-return]
 
     def decode(self, sequences: Sequence[Iterable[int]]) -> list[str]:
         """Text of each sequence, always one line; special tokens are silent, but for `unknown`."""
         if not len(sequences):
             return []
         ids = [[int(token) for token in sequence] for sequence in sequences]
+        decode = self._processor.decode
         try:
-            texts = self._processor.decode(ids, num_threads=1)
+            one_by_one = len(ids) <= _ONE_BY_ONE
+            texts = [decode(each) for each in ids] if one_by_one else decode(ids, num_threads=1)
         except UnicodeDecodeError:  # pieces are checked when it is loaded, but not what it adds
             raise BothendsError(
                 f"{self.path}: damaged, the SentencePiece model writes what is no text"
