@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -128,7 +129,10 @@ def test_text_is_cut_and_joined_as_the_original_does(pair: Pair) -> None:
     elif pair.name == "m2m":  # whose decoder shows the language
         expected = [ids[1:] for ids in expected]
     texts = [pair.tokenizer.decode(ids, skip_special_tokens=True) for ids in expected]
-    assert vocabularies.target.decode(expected) == [" ".join(text.splitlines()) for text in texts]
+    # What neither a line of text nor a file that we read may have is not in what we write.
+    assert vocabularies.target.decode(expected) == [
+        re.sub(r"[\x00-\x08\x7f]", "", " ".join(text.splitlines())) for text in texts
+    ]
 
 
 def test_logits_are_those_of_the_original(pair: Pair) -> None:
