@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -146,3 +147,27 @@ def test_attention_with_dropout_and_its_gradients(monkeypatch: pytest.MonkeyPatc
         strict=True,
     ):
         torch.testing.assert_close(mine, reference)
+
+
+def test_attention_in_bfloat16_and_its_gradients() -> None:
+    """On a CPU it is our own, which rounds operands and weights of the values to bfloat16."""
+    torch.manual_seed(3)
+    shapes = ((3, 2, 5, 4), (3, 2, 7, 4), (3, 2, 7, 4))
+    rounded = [torch.randn(shape).bfloat16().requires_grad_() for shape in shapes]
+    exact = [each.detach().double().requires_grad_() for each in rounded]
+    mask = torch.rand(3, 1, 1, 7) > 0.3
+    mask[..., 0] = True
+    ours = attention(rounded[0], rounded[1], rounded[2], mask, 0.0)
+    assert ours.dtype == torch.bfloat16
+    query, keys, values = exact
+    theirs = F.scaled_dot_product_attention(query, keys, values, mask)
+    # Numbers of about 1, each rounded to 8 bits three or four times on its way.
+    check = partial(torch.testing.assert_close, rtol=0.02, atol=0.03, check_dtype=False)
+    check(ours, theirs)
+    grad = torch.randn_like(theirs)
+    for mine, reference in zip(
+        torch.autograd.grad(ours, rounded, grad.bfloat16()),
+        torch.autograd.grad(theirs, exact, grad),
+        strict=True,
+    ):
+        check(mine, reference)
