@@ -19,10 +19,11 @@ from bothends.training.batches import Update, collate
 from bothends.training.curves import draw_curves
 from bothends.training.distributed import Processes, telling_of_the_lost
 from bothends.training.interruption import Interruption
+from bothends.training.optimiser import WeightOptimiser
 from bothends.training.precision import trains_in_bfloat16
 from bothends.training.recipe import Recipe
 from bothends.training.report import Log, Screen, time_left
-from bothends.training.run import Progress, RunDirectory, moments_of, restore_moments
+from bothends.training.run import OPTIMISER, Progress, RunDirectory
 from bothends.training.schedule import learning_rate
 from bothends.training.setup import Setup, seed_of
 from bothends.training.step import Tensors, summed_loss
@@ -94,14 +95,8 @@ class _Training:
             self.screen.say(self.setup.begin_with(recipe.init, self.model))
         self.model = self.model.to(processes.device)
         self.setup.freeze(recipe.freeze, self.model)
-        self.trained = [each for each in self.model.parameters() if each.requires_grad]
-        settings = recipe.optimiser
-        self.optimiser = torch.optim.Adam(
-            self.trained,
-            betas=(settings.beta1, settings.beta2),
-            eps=settings.epsilon,
-            fused=True,
-        )
+        self.optimiser = WeightOptimiser(self.model, recipe.optimiser)
+        self.trained = list(self.optimiser.trained.values())
         self.progress = self._resume()
         self.log: Log | None = None
         if processes.first:
@@ -123,11 +118,10 @@ class _Training:
                     break
                 started = time.perf_counter()
                 progress.update += 1
-                rate = self._set_learning_rate()
+                rate = self._learning_rate()
                 loss = self._accumulate(update)
                 norm = self._clip()
-                self.optimiser.step()
-                self.optimiser.zero_grad(set_to_none=True)
+                self.optimiser.step(rate)
 
                 elapsed = time.perf_counter() - started
                 # The processes agree on the loss, on a signal to any of them, and on the time.
@@ -186,16 +180,13 @@ class _Training:
             return self.processes.share(range(len(update.micro_batches)))
         return self.processes.share_by_lane([batch.lane for batch in update.micro_batches])
 
-    def _set_learning_rate(self) -> float:
-        rate = learning_rate(
+    def _learning_rate(self) -> float:
+        return learning_rate(
             self.progress.update,
             self.recipe.optimiser,
             self.model.config.width,
             self.recipe.training.updates,
         )
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
-        return rate
 
     def _clip(self) -> float:
         """Clip the gradient if the recipe says so; its norm before that."""
@@ -270,7 +261,7 @@ class _Training:
             replace(self.progress, scheduled=scheduled),
             self.recipe.checkpoints.keep,
             lambda path: self.setup.write_model(path, self.model, update=self.progress.update),
-            moments_of(self.model, self.optimiser),
+            self.optimiser.moments(),
         )
 
     def _check_shared(self) -> None:
@@ -297,7 +288,7 @@ class _Training:
             )
         self.model.load_state_dict(saved.state_dict())
         progress, moments = self.directory.load(checkpoint)
-        restore_moments(self.model, self.optimiser, moments, checkpoint)
+        self.optimiser.restore(moments, checkpoint / OPTIMISER)
         self.screen.say(f"resuming {self.directory.path} after update {progress.update}")
         return progress
 

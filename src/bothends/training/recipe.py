@@ -136,7 +136,10 @@ class ModelSettings(Architecture):
 
 
 class Optimiser(Strict):
-    """Adam and its learning rate."""
+    """What moves the weights, and how far."""
+
+    #: what moves the matrices of the layers; Adam moves everything else
+    matrices: Literal["adam", "muon"] = "adam"
 
     #: the highest learning rate; `None` is `(width * warmup) ** -0.5`, as in Vaswani et al.
     learning_rate: float | None = Field(None, gt=0.0)
@@ -149,6 +152,14 @@ class Optimiser(Strict):
     epsilon: float = Field(1e-9, gt=0.0)
     #: largest norm of the gradient of an update; 0 does not clip
     clip_norm: float = Field(0.0, ge=0.0)
+
+    @model_serializer(mode="wrap")
+    def _as_before_muon(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """So that a recipe without it is written, and digested, as it always was."""
+        content: dict[str, Any] = write(self)
+        if content["matrices"] == "adam":
+            del content["matrices"]
+        return content
 
 
 class Batch(Strict):

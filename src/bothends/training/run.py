@@ -4,7 +4,7 @@
     log.jsonl              one record per line: training, validation
     curves.svg             the learning curves
     checkpoints/update-00002000/    a model directory, with the state of the training in
-        optimiser.safetensors       moments of Adam
+        optimiser.safetensors       moments of Adam, or Muon
         training.json               how far the run is
     best, last             links to checkpoints
 
@@ -26,7 +26,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 import yaml
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
@@ -34,7 +33,6 @@ from torch import Tensor
 
 from bothends.errors import BothendsError
 from bothends.files import locked, sync_directory, write_atomically
-from bothends.model.torch.transformer import Transformer
 from bothends.storage.digests import check_file, record_digests
 from bothends.storage.records import parse_json
 from bothends.storage.yaml_records import parse_yaml
@@ -277,29 +275,3 @@ def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
-
-
-def moments_of(model: Transformer, optimiser: torch.optim.Adam) -> dict[str, Tensor]:
-    """Adam's state by the names of the parameters."""
-    return {
-        f"{kind}.{name}": value
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad
-        for kind, value in optimiser.state[parameter].items()
-    }
-
-
-def restore_moments(
-    model: Transformer, optimiser: torch.optim.Adam, moments: dict[str, Tensor], checkpoint: Path
-) -> None:
-    """Put back what `moments_of` took."""
-    for name, parameter in model.named_parameters():
-        if not parameter.requires_grad:
-            continue
-        state = {}
-        for kind in ("step", "exp_avg", "exp_avg_sq"):
-            value = moments.get(f"{kind}.{name}")
-            if value is None or (kind != "step" and value.shape != parameter.shape):
-                raise BothendsError(f"{checkpoint / OPTIMISER}: no {kind} that fits {name}")
-            state[kind] = value.to(parameter.device)
-        optimiser.state[parameter] = state
