@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal, get_args
 
+from bothends.documents.capitals import keeping_capitals
 from bothends.documents.flows import FlowTranslator, checked_answers
 from bothends.documents.glossary import Glossary
 from bothends.documents.numbers import keeping_numbers
@@ -100,6 +101,8 @@ def translate_document(
     if protect is None:
         protect = frozenset() if format == "lines" else ALL_KINDS
     kinds = check_kinds(protect)
+    if kinds:  # otherwise the model alone is asked for
+        translate = keeping_capitals(translate, options.language, options.target_language)
     if "identifier" in kinds:
         styles = NumberStyles.of(options.language, options.target_language)
         translate = keeping_numbers(translate, options.placeholders, styles)

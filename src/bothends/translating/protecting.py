@@ -1,6 +1,7 @@
 """Lines whose addresses, numbers with units and the like must come back: masked, then mended.
 
-Plain numbers are left to the model, which is asked again if it loses one.
+Plain numbers are left to the model, which is asked again if it loses one. Lines in capitals are
+asked for in small letters.
 
 Most lines have nothing of the kind. A quick look tells, and they are translated as they are.
 """
@@ -12,8 +13,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from bothends.text.capitals import in_capitals, in_small_letters, with_capitals
 from bothends.text.number_styles import NumberStyles
 from bothends.text.numbers import lost_numbers
 from bothends.text.units import SIGNS, UNITS
@@ -45,6 +47,16 @@ def may_hold_spans(line: str) -> bool:
     return _DIGIT.search(line) is not None and _numbers().search(line) is not None
 
 
+class _Question(NamedTuple):
+    """A line on its way."""
+
+    #: as the model was asked
+    text: str
+    #: whether the line is in capitals
+    capitals: bool
+    masked: MaskedLine | None
+
+
 class LineProtector:
     """Masks lines on their way to a model, and mends their translations, in the same order."""
 
@@ -55,11 +67,12 @@ class LineProtector:
         self._options = options
         self._strict = strict
         description = translator.description
-        self._styles = NumberStyles.of(description.source_language, description.target_language)
+        self._languages = description.source_language, description.target_language
+        self._styles = NumberStyles.of(*self._languages)
         vocabulary = translator.vocabularies.source
         self._unknown_words = UnknownWords(vocabulary, description.source_language)
-        #: each line that is under way, as the model was asked, and masked if it is
-        self._under_way: deque[tuple[str, MaskedLine | None]] = deque()
+        #: the lines that are under way
+        self._under_way: deque[_Question] = deque()
 
     def masked(self, lines: Iterable[str | None]) -> Iterator[str | None]:
         """The lines with placeholders for their spans; None, a pause, is passed on."""
@@ -70,15 +83,20 @@ class LineProtector:
             suspect = may_hold_spans(line) or self._unknown_words(line)
             masked = self._mask(line) if suspect else None
             asked = line if masked is None else masked.text
-            self._under_way.append((asked, masked))
+            capitals = in_capitals(asked)
+            if capitals:
+                asked = in_small_letters(asked, self._languages[0])
+            self._under_way.append(_Question(asked, capitals, masked))
             yield asked
 
     def mended(self, translation: Translation) -> Translation:
         """The translation of the next line, with its spans and numbers."""
-        asked, masked = self._under_way.popleft()
+        asked, capitals, masked = self._under_way.popleft()
         text = translation.text
         if lost_numbers(asked, text, self._styles):
             text = self._with_numbers(asked, text)
+        if capitals:
+            text = with_capitals(text, self._languages[1])
         if masked is not None:
             mended = masked.answer(text)
             text = self._around_spans(masked.line) if mended is None else mended

@@ -1,0 +1,80 @@
+"""Text in capitals, written as models have learned to read it, and back.
+
+Models have seen few sentences in capitals and cut their words into odd pieces: the default model
+makes "HELLO VELHOR" of "HELLO WORLD". So such text is asked for in small letters, and its
+translation is written in capitals.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bothends.text.languages import short_code
+
+_WORD = re.compile(r"[^\W\d_]+")
+#: A word with what is written together with it: A4, COVID-19, I'M
+_TOKEN = re.compile(r"[^\W_](?:[\w'\u2019-]*\w)?")
+_FIRST_LETTER = re.compile(r"(?:^|[.!?\u2026][\"'\u2019\u201d)\]]*\s)[^\w]*[^\W\d_]")
+_I = re.compile(r"\bi\b")
+_NO_VOWELS = re.compile("[B-DF-HJ-NP-TV-XZ]{2,}")
+#: Letters of a word at least: of shorter ones alone, most are abbreviations.
+_LONG = 4
+#: Without a vowel, but no abbreviations that are spelled in capitals.
+_TITLES = {"DR", "JR", "MR", "MRS", "MS", "SR", "ST", "VS"}
+#: Languages with an i that keeps its dot as a capital.
+_DOTTED = ("az", "tr")
+
+
+def in_capitals(text: str) -> bool:
+    """Whether a text has words, and all of them in capitals; abbreviations are no words."""
+    if not text.isupper():
+        return False
+    return any(
+        len(word) >= _LONG
+        for token in _TOKEN.findall(text)
+        if not _is_abbreviation(token)
+        for word in _WORD.findall(token)
+    )
+
+
+def in_small_letters(text: str, language: str | None) -> str:
+    """The text in small letters but for abbreviations and the first letters of its sentences."""
+
+    def small(token: re.Match[str]) -> str:
+        if _is_abbreviation(token[0]):
+            return token[0]
+        if token[0] in _TITLES:
+            return token[0].capitalize()
+        return _lower(token[0], language)
+
+    text = _TOKEN.sub(small, text)
+    text = _FIRST_LETTER.sub(lambda match: match[0][:-1] + _upper(match[0][-1], language), text)
+    return _I.sub("I", text) if _is(language, "en") else text
+
+
+def with_capitals(text: str, language: str | None) -> str:
+    """A translation in capitals."""
+    return _upper(text, language)
+
+
+def _is_abbreviation(token: str) -> bool:
+    """Whether a token has digits, or no vowels, as in DVD."""
+    if any(character.isdigit() for character in token):
+        return True
+    return token not in _TITLES and _NO_VOWELS.fullmatch(token) is not None
+
+
+def _lower(text: str, language: str | None) -> str:
+    if _is(language, *_DOTTED):
+        text = text.replace("I", "\u0131").replace("\u0130", "i")
+    return text.lower()
+
+
+def _upper(text: str, language: str | None) -> str:
+    if _is(language, *_DOTTED):
+        text = text.replace("i", "\u0130")
+    return text.upper()
+
+
+def _is(language: str | None, *codes: str) -> bool:
+    return language is not None and short_code(language) in codes

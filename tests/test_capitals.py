@@ -1,0 +1,101 @@
+"""Text in capitals: what is taken for it, how it is asked for, and what comes back."""
+
+# Turkish has an i without a dot.
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from bothends.documents import DocumentOptions, translate_document
+from bothends.text.capitals import in_capitals, in_small_letters, with_capitals
+from bothends.translating.protecting import LineProtector
+from bothends.translating.translation import TranslationOptions
+from bothends.translator import Translator
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("HELLO WORLD", True),
+        ("STOP!", True),
+        ("ÇA VA ÊTRE DIFFICILE", True),
+        ("ПРИВЕТ, МИР", True),
+        ("CALL X1 NOW", True),
+        ("CHAPTER 3: 1999", True),
+        ("Hello WORLD", False),
+        ("USA", False),
+        ("DVD, HTML & CO", False),
+        ("ISO 9001", False),
+        ("COVID-19", False),
+        ("ABCD1234", False),
+        ("12.50", False),
+        ("日本語", False),
+        ("", False),
+    ],
+)
+def test_what_is_in_capitals(text: str, expected: bool) -> None:
+    assert in_capitals(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("HELLO WORLD", "en", "Hello world"),
+        (
+            "STOP! DO NOT ENTER. I'M SERIOUS, I SWEAR.",
+            "en",
+            "Stop! Do not enter. I'm serious, I swear.",
+        ),
+        ("MR. SMITH BOUGHT A DVD AND X1", "eng_Latn", "Mr. Smith bought a DVD and X1"),
+        ('"WAIT!" HE SAID', "en", '"Wait!" He said'),
+        ("I GATTI DORMONO", "it", "I gatti dormono"),
+        ("L'INTELLIGENCE ET I", "fr", "L'intelligence et i"),
+        ("IŞIK VE İNSAN", "tr", "Işık ve insan"),
+        ("LÄSTIG", None, "Lästig"),
+    ],
+)
+def test_small_letters(text: str, language: str | None, expected: str) -> None:
+    assert in_small_letters(text, language) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("Olá, mundo", "pt", "OLÁ, MUNDO"),
+        ("ışık, insan", "tr-TR", "IŞIK, İNSAN"),
+        ("ß", "de", "SS"),
+    ],
+)
+def test_capitals(text: str, language: str, expected: str) -> None:
+    assert with_capitals(text, language) == expected
+
+
+def test_documents_ask_for_small_letters_and_keep_what_is_protected() -> None:
+    asked: list[str] = []
+
+    def translate(sentences: Sequence[str]) -> list[str]:
+        asked.extend(sentences)
+        return [f"ok {sentence}" for sentence in sentences]
+
+    options = DocumentOptions(language="en", target_language="pt")
+    text = "# BIG NEWS\n\nWRITE TO me@example.org NOW!\n\nAs usual.\n"
+    result = translate_document(text, "markdown", translate, options)
+    assert asked == ["Big news", "Write to X1 now!", "As usual."]
+    assert result.text == "# OK BIG NEWS\n\nOK WRITE TO me@example.org NOW!\n\nok As usual.\n"
+
+
+def test_lines_that_are_taken_as_they_are_stay_in_capitals() -> None:
+    result = translate_document("BIG NEWS\n", "lines", lambda texts: texts)
+    assert result.text == "BIG NEWS\n"
+
+
+def test_the_default_model_reads_lines_in_capitals() -> None:
+    with Translator.load(threads=1) as translator:
+        protector = LineProtector(translator, TranslationOptions(beam=1))
+        lines = ["HELLO WORLD", "Hello", "WHERE IS THE STATION?"]
+        translations = translator.stream(protector.masked(lines), TranslationOptions(beam=1))
+        found = [protector.mended(each).text for each in translations]
+    assert found == ["OLÁ MUNDO", "Olá", "ONDE ESTÁ A ESTAÇÃO?"]
