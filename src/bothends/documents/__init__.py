@@ -13,7 +13,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal, get_args
 
-from bothends.documents.capitals import keeping_capitals
 from bothends.documents.flows import FlowTranslator, checked_answers
 from bothends.documents.glossary import Glossary
 from bothends.documents.numbers import keeping_numbers
@@ -25,6 +24,7 @@ from bothends.documents.options import (
     TranslateWith,
 )
 from bothends.documents.plain import needs_no_reading, translate_lines, translate_plain
+from bothends.documents.plain_writing import asking_plainly
 from bothends.documents.protected import ALL_KINDS, check_kinds
 from bothends.documents.subtitles import translate_subtitles
 from bothends.errors import BothendsError, UsageError, nearest
@@ -102,7 +102,7 @@ def translate_document(
         protect = frozenset() if format == "lines" else ALL_KINDS
     kinds = check_kinds(protect)
     if kinds:  # otherwise the model alone is asked for
-        translate = keeping_capitals(translate, options.language, options.target_language)
+        translate = asking_plainly(translate, options.writing)
     if "identifier" in kinds:
         styles = NumberStyles.of(options.language, options.target_language)
         translate = keeping_numbers(translate, options.placeholders, styles)

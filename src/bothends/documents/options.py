@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bothends.documents.placeholders import NUMBERED_LETTER, PlaceholderStyle
 from bothends.text.clauses import Length
+from bothends.text.plain_writing import PlainWriting
 from bothends.text.sentences import SentenceSplitter, split_sentences
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ FindSpans = Callable[[str], Sequence[tuple[int, int]]]
 class DocumentOptions:
     """How a document is translated."""
 
-    #: of the source, for abbreviations; unknown by default
+    #: of the source, for abbreviations and capitals; unknown by default
     language: str | None = None
-    #: of the translation, for the thousands and decimals of numbers; unknown by default
+    #: of the translation, for numbers, quotes and capitals; unknown by default
     target_language: str | None = None
     splitter: SentenceSplitter = split_sentences
     #: kinds of spans that come back as they are, see `protected.KINDS`; None: all of them, but
@@ -48,6 +49,11 @@ class DocumentOptions:
     length: Length = len
     #: in the format `lines`: translate the sentences of a line one by one
     split_lines: bool = False
+
+    @property
+    def writing(self) -> PlainWriting:
+        """How models are asked for text in capitals or with typographic quotes."""
+        return PlainWriting(self.language, self.target_language)
 
 
 @dataclass

@@ -14,7 +14,6 @@ import re
 from bothends.documents.flows import FlowTranslator
 from bothends.documents.options import DocumentOptions, DocumentReport
 from bothends.documents.pieces import Flow, New, Piece, Text
-from bothends.text.capitals import in_capitals
 from bothends.text.sentences import holds_several, split_sentences
 
 #: The time of a message in a chat, with a date or without.
@@ -58,7 +57,7 @@ def needs_no_reading(text: str, options: DocumentOptions) -> bool:
         options.glossary is None
         and options.splitter is split_sentences
         and is_one_sentence(text)
-        and not in_capitals(text)
+        and options.writing.of(text) == text
         and not (options.unknown_words and options.unknown_words(text))
         and (options.max_length is None or options.length(text) <= options.max_length)
     )

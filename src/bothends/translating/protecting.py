@@ -1,7 +1,7 @@
 """Lines whose addresses, numbers with units and the like must come back: masked, then mended.
 
-Plain numbers are left to the model, which is asked again if it loses one. Lines in capitals are
-asked for in small letters.
+Plain numbers are left to the model, which is asked again if it loses one. Lines in capitals or with
+typographic quotes are asked for in plain writing.
 
 Most lines have nothing of the kind. A quick look tells, and they are translated as they are.
 """
@@ -15,9 +15,9 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from bothends.text.capitals import in_capitals, in_small_letters, with_capitals
 from bothends.text.number_styles import NumberStyles
 from bothends.text.numbers import lost_numbers
+from bothends.text.plain_writing import PlainWriting
 from bothends.text.units import SIGNS, UNITS
 from bothends.text.unknown_words import UnknownWords
 from bothends.translating.translation import Translation, TranslationOptions
@@ -50,10 +50,8 @@ def may_hold_spans(line: str) -> bool:
 class _Question(NamedTuple):
     """A line on its way."""
 
-    #: as the model was asked
     text: str
-    #: whether the line is in capitals
-    capitals: bool
+    #: of which `text` is what a model can be asked, if there is something to protect
     masked: MaskedLine | None
 
 
@@ -67,8 +65,9 @@ class LineProtector:
         self._options = options
         self._strict = strict
         description = translator.description
-        self._languages = description.source_language, description.target_language
-        self._styles = NumberStyles.of(*self._languages)
+        languages = description.source_language, description.target_language
+        self._writing = PlainWriting(*languages)
+        self._styles = NumberStyles.of(*languages)
         vocabulary = translator.vocabularies.source
         self._unknown_words = UnknownWords(vocabulary, description.source_language)
         #: the lines that are under way
@@ -82,21 +81,16 @@ class LineProtector:
                 continue
             suspect = may_hold_spans(line) or self._unknown_words(line)
             masked = self._mask(line) if suspect else None
-            asked = line if masked is None else masked.text
-            capitals = in_capitals(asked)
-            if capitals:
-                asked = in_small_letters(asked, self._languages[0])
-            self._under_way.append(_Question(asked, capitals, masked))
-            yield asked
+            text = line if masked is None else masked.text
+            self._under_way.append(_Question(text, masked))
+            yield self._writing.of(text)
 
     def mended(self, translation: Translation) -> Translation:
         """The translation of the next line, with its spans and numbers."""
-        asked, capitals, masked = self._under_way.popleft()
-        text = translation.text
-        if lost_numbers(asked, text, self._styles):
-            text = self._with_numbers(asked, text)
-        if capitals:
-            text = with_capitals(text, self._languages[1])
+        source, masked = self._under_way.popleft()
+        text = self._writing.restore(source, translation.text)
+        if lost_numbers(source, text, self._styles):
+            text = self._with_numbers(source, text)
         if masked is not None:
             mended = masked.answer(text)
             text = self._around_spans(masked.line) if mended is None else mended
@@ -111,11 +105,13 @@ class LineProtector:
         """A translation that has the numbers, if there is one."""
         from bothends.documents.numbers import mend_numbers
         from bothends.documents.placeholders import NUMBERED_LETTER
+        from bothends.documents.plain_writing import asking_plainly
 
         def translate(lines: Sequence[str]) -> list[str]:
             return [each.text for each in self._translator.translate(lines, self._options)]
 
-        (text,) = mend_numbers([line], [answer], translate, NUMBERED_LETTER, self._styles)
+        asking = asking_plainly(translate, self._writing)
+        (text,) = mend_numbers([line], [answer], asking, NUMBERED_LETTER, self._styles)
         return text
 
     def _around_spans(self, line: str) -> str:

@@ -1,0 +1,27 @@
+"""A sentence in the writing that models know best, and its translation in the writing it had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bothends.text.capitals import in_capitals, in_small_letters, with_capitals
+from bothends.text.typography import plain_marks, typographic_marks
+
+
+@dataclass(frozen=True)
+class PlainWriting:
+    """Small letters for text in capitals, and plain quotes for typographic ones."""
+
+    language: str | None
+    target_language: str | None
+
+    def of(self, text: str) -> str:
+        """What a model is to be asked for this text."""
+        plain = plain_marks(text, self.language)
+        return in_small_letters(plain, self.language) if in_capitals(plain) else plain
+
+    def restore(self, text: str, answer: str) -> str:
+        """The model's answer for `of(text)` as a translation of the text itself."""
+        if in_capitals(text):
+            answer = with_capitals(answer, self.target_language)
+        return typographic_marks(answer, text, self.target_language)

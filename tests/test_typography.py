@@ -1,0 +1,67 @@
+"""Typographic marks on their way to a model and back."""
+
+# The marks look like others to the linter.
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from bothends.documents import DocumentOptions, translate_document
+from bothends.text.plain_writing import PlainWriting
+from bothends.text.typography import plain_marks, typographic_marks
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("“It’s late,” she said.", "en", '"It\'s late," she said.'),
+        ("the ‘best’ one", None, "the 'best' one"),
+        ("„Gut“", "de", '"Gut"'),
+        ("10–20 people", "en", "10-20 people"),
+        ("They won – again.", "en", "They won – again."),
+        ("non‑breaking and hy\u00adphen", "en", "non-breaking and hyphen"),
+        ("他说“好”。", "zh_CN", "他说“好”。"),
+        ("plain 'as' \"ever\"", "en", "plain 'as' \"ever\""),
+    ],
+)
+def test_plain_marks(text: str, language: str | None, expected: str) -> None:
+    assert plain_marks(text, language) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "language", "expected"),
+    [
+        ('"Olá", disse.', "“Hi”", "pt", "“Olá”, disse."),
+        ('"Hallo", sagte er, "du".', "“Hi”", "de", "„Hallo“, sagte er, „du“."),
+        ('"Salut"', "“Hi”", "fr", '"Salut"'),
+        ('"Olá, disse.', "“Hi”", "pt", '"Olá, disse.'),  # a quote is missing: which is which?
+        ("l'eau d'ici", "it’s", "fr", "l’eau d’ici"),
+        ("l'eau", "it is", "fr", "l'eau"),
+        ('5" e "x"', "no quotes", "pt", '5" e "x"'),
+    ],
+)
+def test_typographic_marks(text: str, source: str, language: str, expected: str) -> None:
+    assert typographic_marks(text, source, language) == expected
+
+
+def test_capitals_and_quotes_at_once() -> None:
+    writing = PlainWriting("en", "pt")
+    assert writing.of("“IT’S LATE!”") == '"It\'s late!"'
+    assert writing.restore("“IT’S LATE!”", '"É tarde!"') == "“É TARDE!”"
+
+
+@pytest.mark.parametrize("format", ["text", "html", "srt"])
+def test_documents_come_back_as_they_were_written(format: str) -> None:
+    text = "1\n00:00:01,000 --> 00:00:02,000\n“It’s late.”\n" if format == "srt" else "“It’s late.”"
+    asked: list[str] = []
+
+    def copy(sentences: Sequence[str]) -> list[str]:
+        asked.extend(sentences)
+        return list(sentences)
+
+    options = DocumentOptions(language="en", target_language="pt")
+    assert translate_document(text, format, copy, options).text == text  # type: ignore[arg-type]
+    assert asked == ['"It\'s late."']
