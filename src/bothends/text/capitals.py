@@ -11,12 +11,12 @@ import re
 
 from bothends.text.languages import short_code
 
-_WORD = re.compile(r"[^\W\d_]+")
+# Patterns as text: `re` compiles them when they are needed, which most texts do not.
+_WORD = r"[^\W\d_]+"
 #: A word with what is written together with it: A4, COVID-19, I'M
-_TOKEN = re.compile(r"[^\W_](?:[\w'\u2019-]*\w)?")
-_FIRST_LETTER = re.compile(r"(?:^|[.!?\u2026][\"'\u2019\u201d)\]]*\s)[^\w]*[^\W\d_]")
-_I = re.compile(r"\bi\b")
-_NO_VOWELS = re.compile("[B-DF-HJ-NP-TV-XZ]{2,}")
+_TOKEN = r"[^\W_](?:[\w'\u2019-]*\w)?"
+_FIRST_LETTER = r"(?:^|[.!?\u2026][\"'\u2019\u201d)\]]*\s)[^\w]*[^\W\d_]"
+_NO_VOWELS = "[B-DF-HJ-NP-TV-XZ]{2,}"
 #: Letters of a word at least: of shorter ones alone, most are abbreviations.
 _LONG = 4
 #: Without a vowel, but no abbreviations that are spelled in capitals.
@@ -31,9 +31,9 @@ def in_capitals(text: str) -> bool:
         return False
     return any(
         len(word) >= _LONG
-        for token in _TOKEN.findall(text)
+        for token in re.findall(_TOKEN, text)
         if not _is_abbreviation(token)
-        for word in _WORD.findall(token)
+        for word in re.findall(_WORD, token)
     )
 
 
@@ -47,9 +47,9 @@ def in_small_letters(text: str, language: str | None) -> str:
             return token[0].capitalize()
         return _lower(token[0], language)
 
-    text = _TOKEN.sub(small, text)
-    text = _FIRST_LETTER.sub(lambda match: match[0][:-1] + _upper(match[0][-1], language), text)
-    return _I.sub("I", text) if _is(language, "en") else text
+    text = re.sub(_TOKEN, small, text)
+    text = re.sub(_FIRST_LETTER, lambda match: match[0][:-1] + _upper(match[0][-1], language), text)
+    return re.sub(r"\bi\b", "I", text) if _is(language, "en") else text
 
 
 def with_capitals(text: str, language: str | None) -> str:
@@ -61,7 +61,7 @@ def _is_abbreviation(token: str) -> bool:
     """Whether a token has digits, or no vowels, as in DVD."""
     if any(character.isdigit() for character in token):
         return True
-    return token not in _TITLES and _NO_VOWELS.fullmatch(token) is not None
+    return token not in _TITLES and re.fullmatch(_NO_VOWELS, token) is not None
 
 
 def _lower(text: str, language: str | None) -> str:

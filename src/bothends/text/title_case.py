@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 
-_WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
-_CAPITALISED = re.compile(r"[A-Z][a-z]+(?:['\u2019-][A-Za-z]?[a-z]*)*")
+# Patterns as text: `re` compiles them when they are needed, which most texts do not.
+_WORD = r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*"
+_CAPITALISED = r"[A-Z][a-z]+(?:['\u2019-][A-Za-z]?[a-z]*)*"
 #: Words of a headline at least.
 _WORDS = 4
 #: What headlines write in small letters, if they like.
@@ -28,29 +29,33 @@ _TELLING = _SMALL - {"de", "of", "the", "and"} | frozenset(
 
 def in_title_case(text: str) -> bool:
     """Whether a line looks like an English headline."""
-    words = _WORD.findall(text)
+    if sum(word[:1].isupper() for word in text.split()) < _WORDS // 2:
+        return False  # a quick look
+    words = re.findall(_WORD, text)
     if len(words) < _WORDS or text.rstrip().endswith((".", ",", ";")):
         return False
     large = [word for word in words if word not in _SMALL]
     return (
         all(word[0].isupper() for word in large)
         and any(word.lower() in _TELLING for word in words)
-        and sum(_CAPITALISED.fullmatch(word) is not None for word in words) >= 2
+        and sum(re.fullmatch(_CAPITALISED, word) is not None for word in words) >= 2
     )
 
 
 def without_title_case(text: str) -> str:
     """A headline as a sentence: only its first word keeps its capital, and what has several."""
-    first = _WORD.search(text)
+    first = re.search(_WORD, text)
 
     def small(word: re.Match[str]) -> str:
         keep = word[0] == "I" or (first is not None and word.start() == first.start())
-        return word[0] if keep or not _CAPITALISED.fullmatch(word[0]) else word[0].lower()
+        return word[0] if keep or not re.fullmatch(_CAPITALISED, word[0]) else word[0].lower()
 
-    return _WORD.sub(small, text)
+    return re.sub(_WORD, small, text)
 
 
 def with_names(text: str, source: str) -> str:
     """A translation in which words of the headline have the capitals that they had there."""
-    written = {word.lower(): word for word in _WORD.findall(source) if word.lower() not in _SMALL}
-    return _WORD.sub(lambda word: written.get(word[0], word[0]), text)
+    written = {
+        word.lower(): word for word in re.findall(_WORD, source) if word.lower() not in _SMALL
+    }
+    return re.sub(_WORD, lambda word: written.get(word[0], word[0]), text)

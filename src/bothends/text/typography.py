@@ -22,9 +22,6 @@ _PLAIN = str.maketrans(
         "\u00ad": None,  # where a word may be hyphenated
     }
 )
-_TYPOGRAPHIC = re.compile(f"[{_QUOTES}{_APOSTROPHES}{_HYPHENS}\u00ad]")
-_RANGE = re.compile(r"(?<=\d)–(?=\d)")
-_INSIDE_WORD = re.compile(r"(?<=\w)'(?=\w)")
 #: Their corpora have these quotes, and no other ones.
 _OWN_QUOTES = ("ja", "ko", "zh")
 #: The quotes of languages that do not write “these”; those with spaces inside are left plain.
@@ -39,11 +36,9 @@ _PAIRS = {
 
 def plain_marks(text: str, language: str | None) -> str:
     """The text with the marks of a typewriter."""
-    if language is not None and short_code(language) in _OWN_QUOTES:
+    if text.isascii() or (language is not None and short_code(language) in _OWN_QUOTES):
         return text
-    if "–" in text:
-        text = _RANGE.sub("-", text)
-    return text.translate(_PLAIN) if _TYPOGRAPHIC.search(text) else text
+    return re.sub(r"(?<=\d)–(?=\d)", "-", text.translate(_PLAIN))
 
 
 def typographic_marks(text: str, source: str, language: str | None) -> str:
@@ -53,5 +48,5 @@ def typographic_marks(text: str, source: str, language: str | None) -> str:
         first, *parts = text.split('"')
         text = first + "".join(pair[number % 2] + part for number, part in enumerate(parts))
     if any(mark in source for mark in _APOSTROPHES):
-        text = _INSIDE_WORD.sub("’", text)
+        text = re.sub(r"(?<=\w)'(?=\w)", "’", text)
     return text
