@@ -21,7 +21,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.storage.records import Strict, first_problem
+from bothends.storage.schemas import Strict, first_problem
 from bothends.training.recipe import Order, Recipe
 from bothends.training.recipe_file import load_recipe
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from bothends.errors import UsageError
 from bothends.model.config import PRESETS, ModelConfig, preset
-from bothends.storage.records import first_problem
+from bothends.storage.schemas import first_problem
 
 
 def test_the_default_is_the_papers_base() -> None:

@@ -31,7 +31,8 @@ from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.jobs.pool import ProcessPool
 from bothends.storage.places import Place
-from bothends.storage.records import LARGEST_JSON, Strict, parse_versioned, read_bounded
+from bothends.storage.records import LARGEST_JSON, parse_versioned, read_bounded
+from bothends.storage.schemas import Strict
 
 FORMAT_VERSION = 1
 #: Lines of the shards that the overhead is measured with, and their number.

@@ -18,7 +18,8 @@ from bothends.data.shards import MANIFEST
 from bothends.errors import BothendsError
 from bothends.model.directory import CONFIG, FILES, read_description
 from bothends.storage.digests import DIGESTS, FileName, FileRecord, read_digests, record_digests
-from bothends.storage.records import first_problem, parse_json, read_bounded
+from bothends.storage.records import parse_json, read_bounded
+from bothends.storage.schemas import first_problem
 
 #: Directories in each other that are looked into: a chain has runs, which have checkpoints.
 _DEEPEST = 4

@@ -24,7 +24,7 @@ from bothends.engines.registry import Precision
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.hub import is_hub_name
 from bothends.search.options import SearchOptions
-from bothends.storage.records import Strict, first_problem
+from bothends.storage.schemas import Strict, first_problem
 from bothends.training.recipe import Order
 from bothends.training.recipe_file import parse_override, read_yaml, set_key
 

@@ -117,7 +117,7 @@ def distill(
     from bothends.jobs.processes import available_cores
     from bothends.model.bundled import find_model
     from bothends.storage.places import parse_place
-    from bothends.storage.records import first_problem
+    from bothends.storage.schemas import first_problem
 
     if processes is not None and workers is not None:
         raise UsageError("--processes and --workers: give one of the two")

@@ -28,7 +28,7 @@ from bothends.model.directory import Description
 from bothends.model.sinusoid import Layout, Stored, rounded, sinusoid
 from bothends.model.spec import Network
 from bothends.order import GenerationOrder
-from bothends.storage.records import first_problem
+from bothends.storage.schemas import first_problem
 from bothends.text.foreign import ForeignVocabulary, VocabularyContent
 from bothends.text.vocabulary import Side, SpecialTokens, Vocabularies, vocabulary_name
 

@@ -28,7 +28,7 @@ from bothends.model.config import ModelConfig, TextFrame
 from bothends.model.directory import Description
 from bothends.model.spec import Network
 from bothends.order import GenerationOrder
-from bothends.storage.records import first_problem
+from bothends.storage.schemas import first_problem
 from bothends.text.vocabulary import SpecialTokens
 
 

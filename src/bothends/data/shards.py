@@ -31,7 +31,8 @@ from pydantic import ValidationError
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.storage.digests import FileRecord, RecordingWriter, record_of
-from bothends.storage.records import Strict, first_problem, parse_versioned, read_bounded
+from bothends.storage.records import parse_versioned, read_bounded
+from bothends.storage.schemas import Strict, first_problem
 from bothends.text.pairs import FilterReport
 from bothends.text.vocabulary import Vocabularies
 

@@ -42,7 +42,8 @@ from bothends.storage.places import (
     size_of,
     write_whole,
 )
-from bothends.storage.records import Strict, parse_versioned
+from bothends.storage.records import parse_versioned
+from bothends.storage.schemas import Strict
 
 #: 2 has kinds of processors, and lines that crashed.
 FORMAT_VERSION = 2

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from bothends.distillation.shard_file import Record
-from bothends.storage.records import Strict
+from bothends.storage.schemas import Strict
 from bothends.text.repeats import remove_repeats
 
 Reason = Literal["empty", "too_long", "repetition", "low_score"]

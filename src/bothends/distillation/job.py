@@ -16,7 +16,7 @@ from bothends.engines.registry import EngineName
 from bothends.errors import BothendsError, UsageError
 from bothends.jobs import SHARD_LINES
 from bothends.storage.places import Place
-from bothends.storage.records import Strict
+from bothends.storage.schemas import Strict
 from bothends.text.pairs import read_batches, read_lines
 
 

@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass
 from bothends.distillation.job import Job, encode_lines
 from bothends.errors import BothendsError
 from bothends.storage.places import Place, open_reading, write_whole
-from bothends.storage.records import LARGEST_JSON, Strict, parse_json, parse_versioned
+from bothends.storage.records import LARGEST_JSON, parse_json, parse_versioned
+from bothends.storage.schemas import Strict
 from bothends.translating.translation import Translation
 
 #: 2 has the kind of processor, and lines that crashed.

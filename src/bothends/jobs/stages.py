@@ -20,7 +20,8 @@ from typing import Any, Literal
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.jobs.digests import settings_digest
-from bothends.storage.records import LARGEST_JSON, Strict, parse_json, read_bounded
+from bothends.storage.records import LARGEST_JSON, parse_json, read_bounded
+from bothends.storage.schemas import Strict
 
 
 @dataclass(frozen=True)

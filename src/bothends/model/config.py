@@ -16,7 +16,7 @@ from pydantic import (
 from typing_extensions import Self
 
 from bothends.errors import UsageError, nearest
-from bothends.storage.records import Strict
+from bothends.storage.schemas import Strict
 from bothends.text.vocabulary import SpecialTokens
 
 #: Most weights of all layers; more is surely a typing error.

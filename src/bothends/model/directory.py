@@ -36,7 +36,8 @@ from bothends.model.lengths import LengthStatistics
 from bothends.model.shortlist import SHORTLIST
 from bothends.order import GenerationOrder
 from bothends.storage.digests import check_content, record_digests
-from bothends.storage.records import Strict, first_problem, parse_versioned, read_bounded
+from bothends.storage.records import parse_versioned, read_bounded
+from bothends.storage.schemas import Strict, first_problem
 from bothends.text.vocabulary import (
     FOREIGN_FILES,
     SOURCE_VOCABULARY,

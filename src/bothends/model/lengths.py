@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from bothends.storage.records import Strict
+from bothends.storage.schemas import Strict
 
 Counts = NDArray[np.integer]
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bothends.errors import BothendsError, UsageError
 from bothends.files import real_path
-from bothends.storage.records import LARGEST_JSON, first_problem, parse_json, read_bounded
+from bothends.storage.records import LARGEST_JSON, parse_json, read_bounded
+from bothends.storage.schemas import first_problem
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from bothends.errors import UsageError
 from bothends.serve.service import ClientGoneError, Service
-from bothends.storage.records import first_problem
+from bothends.storage.schemas import first_problem
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -25,13 +25,8 @@ from pydantic import Field, ValidationError
 
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
-from bothends.storage.records import (
-    Strict,
-    first_problem,
-    parse_json,
-    parse_versioned,
-    read_bounded,
-)
+from bothends.storage.records import parse_json, parse_versioned, read_bounded
+from bothends.storage.schemas import Strict, first_problem
 
 FORMAT_VERSION = 1
 DIGESTS = "digests.json"

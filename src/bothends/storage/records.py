@@ -11,8 +11,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from bothends.errors import BothendsError
 
 #: Levels of brackets in each other. Ours have four or five, and Python's limit is some hundreds.
@@ -21,12 +19,6 @@ DEEPEST = 50
 LARGEST_JSON = 64 << 20
 #: Bits of a whole number. Python cannot even print one of some ten thousand.
 _LONGEST_NUMBER = 128
-
-
-class Strict(BaseModel):
-    """A value object: frozen, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def read_bounded(path: Path, most: int = LARGEST_JSON) -> bytes:
@@ -70,19 +62,6 @@ def parse_versioned(text: bytes, path: object, newest: int) -> dict[str, Any]:
             "a newer bothends is needed"
         )
     return content
-
-
-def first_problem(error: ValidationError) -> str:
-    """The first complaint of a pydantic validation, in one line."""
-    problem = error.errors()[0]
-    where = ".".join(str(part) for part in problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "path_type":  # pydantic names a class of Python
-        message = "expected a path"
-    if problem["type"] == "too_short":  # pydantic tells how it came to know
-        least = problem["ctx"]["min_length"]
-        message = f"expected at least {least} item{'' if least == 1 else 's'}"
-    return f"{where}: {message}" if where else message
 
 
 def check_value(value: Any, most_values: int, nul: bool = False) -> None:

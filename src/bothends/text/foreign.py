@@ -29,7 +29,8 @@ from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.order import BoolArray
 from bothends.storage.digests import check_file
-from bothends.storage.records import Strict, first_problem, parse_versioned, read_bounded
+from bothends.storage.records import parse_versioned, read_bounded
+from bothends.storage.schemas import Strict, first_problem
 from bothends.text.vocabulary import (
     SPACE,
     Side,

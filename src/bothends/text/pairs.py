@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bothends.errors import BothendsError, UsageError
 from bothends.storage.places import Place
-from bothends.storage.records import Strict
+from bothends.storage.schemas import Strict
 from bothends.text.lines import MAX_LINE, UNREADABLE, open_file, too_long, unreadable
 
 #: Lines that are read, encoded and written together.

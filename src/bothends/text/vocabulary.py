@@ -16,7 +16,7 @@ from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.order import BoolArray
 from bothends.storage.digests import check_content
-from bothends.storage.records import Strict
+from bothends.storage.schemas import Strict
 
 #: Files of a model or corpus directory: one vocabulary for both sides, or one for each.
 VOCABULARY = "sentencepiece.model"

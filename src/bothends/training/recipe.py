@@ -23,7 +23,7 @@ from bothends.errors import UsageError, nearest
 from bothends.model.config import LATER_SETTINGS, PRESETS, Architecture, ModelConfig
 from bothends.order import GenerationOrder
 from bothends.search.options import SearchOptions
-from bothends.storage.records import Strict
+from bothends.storage.schemas import Strict
 from bothends.text.vocabulary import SpecialTokens
 
 

@@ -15,7 +15,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from bothends.errors import UsageError, nearest
-from bothends.storage.records import first_problem, read_bounded
+from bothends.storage.records import read_bounded
+from bothends.storage.schemas import first_problem
 from bothends.storage.yaml_records import LARGEST_YAML, parse_yaml
 from bothends.training.recipe import Recipe
 
