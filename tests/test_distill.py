@@ -569,7 +569,7 @@ def test_a_shortlist_makes_another_teacher_and_so_do_other_cuts(tmp_path: Path) 
     assert native.fingerprint() != before[native]
     assert onnx.fingerprint() == before[onnx]  # which does not read it
     lengths = LengthStatistics(mean=0.0, spread=1.0, longest_source=9)
-    description = read_description(model).model_copy(update={"lengths": lengths})
+    description = replace(read_description(model), lengths=lengths)
     write_description(model, description)
     record_model(model, [CONFIG])
     assert onnx.fingerprint() == before[onnx]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,7 @@ def test_bleu_is_counted_in_the_words_of_the_language(
     language: str, tokenizer: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     description = read_description(model)
-    write_description(model, description.model_copy(update={"target_language": language}))
+    write_description(model, replace(description, target_language=language))
     record_model(model, [CONFIG])
     text = tmp_path / "text"
     text.write_text("ba bo\nda du\n")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -49,14 +51,16 @@ def test_eight_pairs_are_overfitted(name: str, random: np.random.Generator) -> N
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("name", ORDERS)
-def test_the_loss_starts_near_log_v(name: str, norm: str, random: np.random.Generator) -> None:
+def test_the_loss_starts_near_log_v(
+    name: str, norm: Literal["pre", "post"], random: np.random.Generator
+) -> None:
     """A new model knows nothing of its vocabulary, and does not pretend to.
 
     Its logits are products of a normalised state with embeddings of unit norm: about normal with
     variance 1, which costs 1/2 on top of log V. Sums over 64 dimensions leave them that uneven.
     """
     size = 1000
-    config = TOY_CONFIG.model_copy(update=dict(vocabulary_size=size, norm=norm))
+    config = replace(TOY_CONFIG, vocabulary_size=size, norm=norm)
     model = Transformer(config, GenerationOrder.parse(name)).eval()
     sequences = random.integers(4, size, (2, 64, 20)).tolist()
     pairs = [Pair(source, target) for source, target in zip(*sequences, strict=True)]

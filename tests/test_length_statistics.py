@@ -32,7 +32,7 @@ def test_parts_count_as_often_as_they_are_said_to(random: np.random.Generator) -
     found = LengthStatistics.over(parts)
     assert found is not None
     assert whole is not None
-    assert found.model_dump() == pytest.approx(whole.model_dump())
+    assert found.dump() == pytest.approx(whole.dump())
     ratios = np.log(targets[targets > 0] / sources[targets > 0])
     plain = LengthStatistics.of(sources, targets)
     assert plain is not None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -17,6 +19,7 @@ import pytest
 from bothends.engines.export import write_graphs
 from bothends.engines.onnx.binding import Binding
 from bothends.engines.onnx.engine import OnnxEngine
+from bothends.engines.onnx.metadata import check_metadata
 from bothends.engines.protocol import TopK, pad_sources
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError
@@ -35,7 +38,7 @@ from bothends.search.options import SearchOptions
 from bothends.search.scoring import force_scores
 from bothends.storage.digests import DIGESTS
 from bothends.text.vocabulary import SpecialTokens
-from conftest import random_source
+from conftest import random_source, tiny_config
 from tiny_model import sentences, tiny_model
 
 PRECISIONS: list[Precision] = ["float32", "int8"]
@@ -221,13 +224,25 @@ def damage(directory: Path, kind: str) -> None:
             onnx.save(model, directory / ENCODER)
         case "order":
             described = read_description(directory)
-            changed = described.model_copy(update={"order": GenerationOrder.parse("1x2")})
+            changed = replace(described, order=GenerationOrder.parse("1x2"))
             write_description(directory, changed)
         case "mixture":
             weights = random_weights(read_description(directory).model, GenerationOrder(2), 5)
             description = read_description(other)
             write_graphs(directory, weights, description.model, description.order, "int8")
             shutil.copyfile(other / DECODER, directory / DECODER)
+
+
+@pytest.mark.parametrize("spelled", ["1e-6", "1e-06", "0.000001"])
+def test_a_graph_may_spell_its_settings_in_another_way(spelled: str) -> None:
+    """Graphs of earlier versions do."""
+    description = Description(model=tiny_config(norm_epsilon=1e-6))
+    text = json.dumps(description.model.dump_for_graphs()).replace("1e-06", spelled)
+    found = {"graph_version": "1", "order": "1x1", "model": text}
+    check_metadata(Path("encoder.onnx"), found, description)
+    for other in (text.replace(spelled, "1e-7"), text[1:], ""):
+        with pytest.raises(BothendsError, match="exported from another model"):
+            check_metadata(Path("encoder.onnx"), {**found, "model": other}, description)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,8 +103,7 @@ def test_a_model_of_other_languages_does_not_rank(
 ) -> None:
     fast, other = (Translator.load(tiny_model(order), threads=1) for order in ("2x1", "1x1"))
     for each, (source, target) in ((fast, ("en", "pt")), (other, theirs)):
-        named = {"source_language": source, "target_language": target}
-        each.description = each.description.model_copy(update=named)
+        each.description = replace(each.description, source_language=source, target_language=target)
     if wrong is None:
         fast.rescored_by(other)
         return

@@ -6,6 +6,7 @@ import json
 import logging
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -349,7 +350,7 @@ def test_v1_cuts_sentences_that_are_longer_than_all_that_the_model_learned_from(
 ) -> None:
     model = Path(shutil.copytree(find_model(None), tmp_path / "model"))
     lengths = LengthStatistics(mean=5.0, spread=0.1, longest_source=12)
-    description = read_description(model).model_copy(update={"lengths": lengths})
+    description = replace(read_description(model), lengths=lengths)
     write_description(model, description)
     record_model(model, [CONFIG])
     # Few enough characters to be taken as they are, if nothing but `max_source_length` counted

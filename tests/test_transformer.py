@@ -7,7 +7,7 @@ room for sums in another order and none for a mistake.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -305,7 +305,11 @@ def test_directions_matter_from_four_on(make_model: MakeModel, random: np.random
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("name", ["tiny", "wide"])
 def test_loss_starts_near_chance(
-    name: str, norm: str, embedding_scale: bool, tie_output: bool, random: np.random.Generator
+    name: str,
+    norm: Literal["pre", "post"],
+    embedding_scale: bool,
+    tie_output: bool,
+    random: np.random.Generator,
 ) -> None:
     """Tied logits start with a deviation of a half, which costs an eighth of a nat."""
     words = 1000

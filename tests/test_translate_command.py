@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -265,7 +265,7 @@ class TestLinesOfSeveralSentences:
         model = Path(shutil.copytree(tiny_model(), tmp_path / "model"))
         description = read_description(model)
         lengths = LengthStatistics(mean=0.0, spread=9.0, longest_source=10)
-        write_description(model, description.model_copy(update={"lengths": lengths}))
+        write_description(model, replace(description, lengths=lengths))
         record_model(model, [CONFIG])
         text = b"ba bo\n" + 2 * (b"ba bo da du ga " * 4 + b"\n")
         tokens = len(Vocabularies.load(model).source.encode([text.decode().splitlines()[1]])[0])
@@ -342,7 +342,7 @@ class TestShortTranslations:
         directory = tmp_path / "model"
         shutil.copytree(tiny_model(), directory)
         lengths = LengthStatistics(mean=0.0, spread=0.3, longest_source=500)
-        description = read_description(directory).model_copy(update={"lengths": lengths})
+        description = replace(read_description(directory), lengths=lengths)
         write_description(directory, description)
         record_model(directory, [CONFIG])
         text = b"ba bo da du ga gi ka ki la lo ma mu\nba bo\n"

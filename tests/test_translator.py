@@ -95,8 +95,8 @@ def with_engine(translator: Translator, engine: Any) -> TextModel:
 def short_sighted(translator: Translator) -> Translator:
     """A translator that reads 15 tokens of a line and their end: it has learned 16 positions."""
     description = translator.description
-    model = description.model.model_copy(update={"learned_positions": 16})
-    description = description.model_copy(update={"model": model})
+    model = replace(description.model, learned_positions=16)
+    description = replace(description, model=model)
     engine = translator._model.generator.engine
     return Translator(engine, description, translator.vocabularies)
 
@@ -379,7 +379,7 @@ class TestTranslate:
     def test_a_line_of_several_sentences(self, task: str) -> None:
         """As the command decides: translated one by one, but a summary is of all of them."""
         with Translator.load(tiny_model(), threads=2) as translator:
-            translator.description = translator.description.model_copy(update={"task": task})
+            translator.description = replace(translator.description, task=task)
             parts = ["Ba bo da.", "Du ga!", "Ki la?"]
             line = " ".join(parts)
             split = translator.translate(line, split_sentences=True)

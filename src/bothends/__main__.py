@@ -24,14 +24,14 @@ def main() -> None:
         # Not an exception: a package that is half imported might catch it and call it its own.
         signal.signal(signal.SIGINT, _leave)
     try:
-        # A program needs none of pydantic's plugins, and looking for them takes a while.
-        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         from bothends.quick import plain_translation
 
         if translation := plain_translation(sys.argv[1:]):
             import bothends.translating.request  # noqa: F401  (all that takes its time)
             from bothends.console import run_command
         else:
+            # A program needs none of pydantic's plugins, and looking for them takes a while.
+            os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
             from bothends.cli import run
         if interruptible:
             signal.signal(signal.SIGINT, signal.default_int_handler)

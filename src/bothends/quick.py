@@ -6,9 +6,7 @@ loading a small model. Whatever is not plain, a mistake above all, is left to it
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 #: Options with a value that are understood here, and the values that some of them have.
@@ -47,10 +45,9 @@ def plain_translation(arguments: Sequence[str]) -> Callable[[], None] | None:
 
 
 def _translate(files: Sequence[str], given: dict[str, str]) -> None:
-    with without_plugins():
-        from bothends.translating.load_options import LoadOptions
-        from bothends.translating.request import TranslationRequest, carry_out
-        from bothends.translating.translation import TranslationOptions
+    from bothends.translating.load_options import LoadOptions
+    from bothends.translating.request import TranslationRequest, carry_out
+    from bothends.translating.translation import TranslationOptions
 
     model, engine = given.get("--model"), given.get("--engine")
     options = TranslationOptions()
@@ -64,21 +61,3 @@ def _translate(files: Sequence[str], given: dict[str, str]) -> None:
             options=options,
         )
     )
-
-
-@contextmanager
-def without_plugins() -> Iterator[None]:
-    """Define pydantic models without asking every installed package for plugins of pydantic.
-
-    That reads a file of each of them, and takes a tenth of the time that this program starts in.
-    """
-    name = "PYDANTIC_DISABLE_PLUGINS"
-    before = os.environ.get(name)
-    os.environ[name] = "__all__"
-    try:
-        yield
-    finally:  # a program that is started from here may want them
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before

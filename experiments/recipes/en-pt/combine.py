@@ -11,6 +11,7 @@ went out from OLD gets what NEW has learned since.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ def main() -> None:
         **descriptions[like].provenance,
         options.what: [description.provenance for description in descriptions],
     }
-    description = descriptions[like].model_copy(update={"provenance": provenance})
+    description = replace(descriptions[like], provenance=provenance)
     ConvertedModel(description, total, Vocabularies.load(options.models[like])).write(
         options.output
     )

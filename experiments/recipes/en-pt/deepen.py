@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -109,10 +110,8 @@ def main() -> None:
     model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     states = last_states(model, pairs)
     deeper = deeper_weights(weights, config, *passing_norm(states, config.norm_epsilon))
-    more = config.model_copy(update={"decoder_layers": config.decoder_layers + 1})
-    ConvertedModel(description.model_copy(update={"model": more}), deeper, vocabularies).write(
-        options.output
-    )
+    more = replace(config, decoder_layers=config.decoder_layers + 1)
+    ConvertedModel(replace(description, model=more), deeper, vocabularies).write(options.output)
 
 
 if __name__ == "__main__":

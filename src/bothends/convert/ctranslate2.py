@@ -7,13 +7,12 @@ name of its variable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from bothends import __version__
 from bothends.convert import ctranslate2_names as names
@@ -28,7 +27,7 @@ from bothends.model.directory import Description
 from bothends.model.sinusoid import Layout, Stored, rounded, sinusoid
 from bothends.model.spec import Network
 from bothends.order import GenerationOrder
-from bothends.storage.schemas import first_problem
+from bothends.storage.checked import CheckError
 from bothends.text.foreign import ForeignVocabulary, VocabularyContent
 from bothends.text.vocabulary import Side, SpecialTokens, Vocabularies, vocabulary_name
 
@@ -108,8 +107,8 @@ class _Converter:
             matrices = matrices.with_zero_row()
         try:
             config = self._config(tokens, matrices, starts_from_zero)
-        except ValidationError as error:
-            raise BothendsError(f"{self.file.path}: {first_problem(error)}") from None
+        except CheckError as error:
+            raise BothendsError(f"{self.file.path}: {error}") from None
         weights = self._weights(config, matrices)
         self._check_all_read()
         description = Description(
@@ -343,7 +342,7 @@ def _vocabularies(directory: Path, tokens: TokenLists, config: ModelConfig) -> V
         silent = {number for number, entry in enumerate(entries) if entry in named}
         content = VocabularyContent(
             kind="pieces" if file else "words",
-            special=config.special.model_copy(update={"unknown": entries.index(unknown)}),
+            special=replace(config.special, unknown=entries.index(unknown)),
             size=size,
             entries=entries,
             silent=tuple(sorted(silent | set(range(len(entries), size)))),

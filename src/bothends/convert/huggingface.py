@@ -6,13 +6,12 @@ names of the tensors are in `huggingface_names`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from bothends import __version__
 from bothends.convert import huggingface_names as names
@@ -28,7 +27,7 @@ from bothends.model.config import ModelConfig, TextFrame
 from bothends.model.directory import Description
 from bothends.model.spec import Network
 from bothends.order import GenerationOrder
-from bothends.storage.schemas import first_problem
+from bothends.storage.checked import CheckError
 from bothends.text.vocabulary import SpecialTokens
 
 
@@ -62,18 +61,18 @@ def convert_huggingface(directory: Path, options: ConvertOptions) -> ConvertedMo
     embeddings = _Embeddings.read(tensors, settings)
     try:
         config = _config(settings, layout, text, embeddings)
-    except ValidationError as error:
-        raise BothendsError(f"{settings.path}: {first_problem(error)}") from None
+    except CheckError as error:
+        raise BothendsError(f"{settings.path}: {error}") from None
     weights = _weights(tensors, config, layout, embeddings)
     if (
         settings.family == "marian" and settings.text(SINUSOID) == "interleaved"
     ):  # it was a model of ours before
         order = np.argsort(interleaved_to_halves(config.width))
         weights = renumber_width(Network.of(config, GenerationOrder()), weights, order)
-        config = config.model_copy(update={"sinusoid": "interleaved"})
+        config = replace(config, sinusoid="interleaved")
     stored = settings.text(PRECISION)
-    if settings.family == "marian" and (stored == "float16" or stored == "bfloat16"):
-        config = config.model_copy(update={"sinusoid_precision": stored})
+    if settings.family == "marian" and stored in ("float16", "bfloat16"):
+        config = replace(config, sinusoid_precision=stored)  # type: ignore[arg-type]
     description = Description(
         model=config,
         task=layout.task,

@@ -6,7 +6,7 @@ Marian and M2M-100 come with SentencePiece models and a list of entries; the oth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ def _vocabulary(side: SideText, config: ModelConfig, size: int) -> ForeignVocabu
         )
     content = VocabularyContent(
         kind=side.kind,
-        special=config.special.model_copy(update={"unknown": side.unknown}),
+        special=replace(config.special, unknown=side.unknown),
         size=size,
         entries=side.entries,
         silent=side.silent,

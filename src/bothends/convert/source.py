@@ -68,7 +68,7 @@ def _convert_repository(name: HubName, options: ConvertOptions) -> ConvertedMode
     description = model.description
     converted = {**description.provenance["converted_from"], "repository": str(origin(directory))}
     known = {**description.provenance, "converted_from": converted}
-    return replace(model, description=description.model_copy(update={"provenance": known}))
+    return replace(model, description=replace(description, provenance=known))
 
 
 def _check_config(directory: Path, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def write_marian(
     if config.sinusoid == "interleaved":
         order = interleaved_to_halves(config.width)
         weights = renumber_width(Network.of(config, GenerationOrder()), weights, order)
-        config = config.model_copy(update={"sinusoid": "halves"})
+        config = replace(config, sinusoid="halves")
         settings[SINUSOID] = "interleaved"
     state = marian_state(config, weights)
     forbidden = description.provenance.get("converted_from", {}).get("forbidden_tokens", {})

@@ -104,7 +104,7 @@ class ModelTeacher:
 
     def fingerprint(self) -> str:
         """SHA-256 of all that a translation depends on; not of where the weights come from."""
-        description = read_description(self.directory).model_dump(mode="json")
+        description = read_description(self.directory).dump()
         del description["provenance"]
         lengths = description.pop("lengths", None)  # which judge a translation ...
         if lengths and self.split_sentences:  # ... and tell where long sentences are cut
@@ -124,7 +124,7 @@ class ModelTeacher:
     def provenance(self) -> Mapping[str, Any]:
         return {
             "teacher": shown(self.directory),
-            "teacher_description": read_description(self.directory).model_dump(mode="json"),
+            "teacher_description": read_description(self.directory).dump(),
         }
 
     def packages(self) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from hashlib import sha256
@@ -18,7 +19,7 @@ from bothends.engines.onnx.products import FloatProducts, Int8Products, Products
 from bothends.engines.registry import Precision
 from bothends.errors import BothendsError
 from bothends.files import is_new, new_directory, real_path, write_atomically
-from bothends.model.config import NOT_IN_GRAPHS, ModelConfig
+from bothends.model.config import ModelConfig
 from bothends.model.directory import (
     CARD,
     CONFIG,
@@ -90,7 +91,7 @@ def write_graphs(
         "graph_version": str(GRAPH_VERSION),
         "precision": precision,
         "order": str(order),
-        "model": config.model_dump_json(exclude=NOT_IN_GRAPHS),
+        "model": json.dumps(config.dump_for_graphs(), separators=(",", ":")),
         # Two graphs of one export: a step of one must not follow another's encoder.
         "weights": _fingerprint(single),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -138,8 +138,8 @@ def add_lengths(directory: Path, sample: Sample) -> bool:
     lengths = LengthStatistics.of(source, target)
     if lengths is None or not os.access(directory / CONFIG, os.W_OK):
         return False
-    lengths = lengths.model_copy(update={"longest_source": None})
-    write_description(directory, description.model_copy(update={"lengths": lengths}))
+    lengths = replace(lengths, longest_source=None)
+    write_description(directory, replace(description, lengths=lengths))
     record_model(directory, [CONFIG])
     return True
 

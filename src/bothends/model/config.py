@@ -3,47 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
-from typing_extensions import Self
 
 from bothends.errors import UsageError, nearest
-from bothends.storage.schemas import Strict
+from bothends.storage.checked import Bounds, Checked, CheckError
 from bothends.text.vocabulary import SpecialTokens
 
 #: Most weights of all layers; more is surely a typing error.
 MOST_WEIGHTS = 100_000_000_000
 
+Probability = Annotated[float, Bounds(least=0, below=1)]
+Layers = Annotated[int, Bounds(least=1, most=512)]
+Words = Annotated[int, Bounds(least=1, most=1 << 24)]
 
-class Dropout(Strict):
+
+@dataclass(frozen=True, kw_only=True)
+class Dropout(Checked):
     """Dropout probabilities, one per kind."""
 
     #: on the output of each sublayer, before it is added to the residual
-    residual: float = Field(0.1, ge=0.0, lt=1.0)
+    residual: Probability = 0.1
     #: on the attention weights
-    attention: float = Field(0.1, ge=0.0, lt=1.0)
+    attention: Probability = 0.1
     #: inside the feed-forward layer, after the activation
-    activation: float = Field(0.0, ge=0.0, lt=1.0)
+    activation: Probability = 0.0
     #: on the sum of token embedding and position
-    embedding: float = Field(0.1, ge=0.0, lt=1.0)
+    embedding: Probability = 0.1
 
 
-class Architecture(Strict):
-    """The settings of a network in a recipe. The defaults are the paper's (Transformer base)."""
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """The settings of a network that a recipe chooses, checked by the classes that inherit them.
 
-    encoder_layers: int = Field(6, ge=1, le=512)
-    decoder_layers: int = Field(6, ge=1, le=512)
-    width: int = Field(512, ge=2, le=1 << 16)
-    heads: int = Field(8, ge=1, le=1024)
-    feed_forward: int = Field(2048, ge=1, le=1 << 20)
+    The defaults are the paper's (Transformer base).
+    """
+
+    encoder_layers: Layers = 6
+    decoder_layers: Layers = 6
+    width: Annotated[int, Bounds(least=2, most=1 << 16)] = 512
+    heads: Annotated[int, Bounds(least=1, most=1024)] = 8
+    feed_forward: Annotated[int, Bounds(least=1, most=1 << 20)] = 2048
     #: `gelu-tanh` is the approximation of `gelu` that some models were trained with
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "relu"
     #: where layer normalisation stands: before a sublayer, or after its residual sum
@@ -62,35 +65,35 @@ class Architecture(Strict):
     #: what sinusoids are rounded to, as in a converted model that was stored so
     sinusoid_precision: Literal["exact", "float16", "bfloat16"] = "exact"
     #: how far positions are from where the sinusoid begins to count
-    position_offset: int = Field(0, ge=0, le=1 << 20)
+    position_offset: Annotated[int, Bounds(least=0, most=1 << 20)] = 0
     #: positions with learned vectors, which bound the length of a text; 0 for sinusoids
-    learned_positions: int = Field(0, ge=0, le=1 << 20)
+    learned_positions: Annotated[int, Bounds(least=0, most=1 << 20)] = 0
     #: a norm on the sum of token embedding and position
     embedding_norm: bool = False
     #: what layer norms add to the variance
-    norm_epsilon: float = Field(1e-5, gt=0.0)
+    norm_epsilon: Annotated[float, Bounds(above=0)] = 1e-5
 
-    @model_validator(mode="after")
-    def _divisible(self) -> Self:
+    def check(self) -> None:
+        """Refuse sizes that do not go together."""
         if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+            raise CheckError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.width % 2:
-            raise ValueError(f"width {self.width} is odd, and a sinusoid needs pairs")
+            raise CheckError(f"width {self.width} is odd, and a sinusoid needs pairs")
         attentions = self.encoder_layers + 2 * self.decoder_layers
         layers = self.encoder_layers + self.decoder_layers
         weights = self.width * (4 * self.width * attentions + 2 * self.feed_forward * layers)
         if weights > MOST_WEIGHTS:
-            raise ValueError(
+            raise CheckError(
                 f"layers of these sizes have {weights:,} weights; expected at most {MOST_WEIGHTS:,}"
             )
-        return self
 
     @property
     def head_width(self) -> int:
         return self.width // self.heads
 
 
-class TextFrame(Strict):
+@dataclass(frozen=True, kw_only=True)
+class TextFrame(Checked):
     """The tokens around a text, as the model has seen them in training."""
 
     source_prefix: tuple[int, ...] = ()
@@ -104,48 +107,52 @@ class TextFrame(Strict):
         return (special.end,) if self.source_suffix is None else self.source_suffix
 
 
-class ModelConfig(Architecture):
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(Architecture, Checked):
     """An encoder-decoder Transformer: its architecture, and what comes from its vocabulary."""
 
-    vocabulary_size: int = Field(32000, ge=1, le=1 << 24)
+    vocabulary_size: Words = 32000
     #: only where source and target have vocabularies of their own
-    target_vocabulary_size: int | None = Field(None, ge=1, le=1 << 24)
-    special: SpecialTokens = SpecialTokens()
+    target_vocabulary_size: Words | None = None
+    special: SpecialTokens = field(default_factory=SpecialTokens)
     frame: TextFrame = TextFrame()
 
-    @model_validator(mode="after")
-    def _fits_the_vocabulary(self) -> Self:
+    def check(self) -> None:
+        super().check()
         if self.share_embeddings and self.target_vocabulary_size not in (
             None,
             self.vocabulary_size,
         ):
-            raise ValueError("share_embeddings needs one vocabulary for source and target")
+            raise CheckError("share_embeddings needs one vocabulary for source and target")
         smallest = min(self.vocabulary_size, self.target_size)
-        if not all(0 <= token < smallest for _, token in self.special):
-            raise ValueError(f"a special token is outside the vocabulary of {smallest}")
+        if not all(0 <= token < smallest for token in self.special.ids):
+            raise CheckError(f"a special token is outside the vocabulary of {smallest}")
         for side, tokens, size in (
             ("source", (*self.frame.source_prefix, *self.source_suffix), self.vocabulary_size),
             ("target", self.frame.prompt, self.target_size),
         ):
             if not all(0 <= token < size for token in tokens):
-                raise ValueError(f"a token of the frame is outside the {side} vocabulary of {size}")
-        return self
+                raise CheckError(f"a token of the frame is outside the {side} vocabulary of {size}")
 
-    @model_serializer(mode="wrap")
-    def _sizes_first(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def dump(self) -> dict[str, Any]:
         """As in every file so far: the vocabulary's sizes, the architecture, the special tokens.
 
         Settings that came later are written where they differ from their default. So models that
         do without them can still be read by versions that do not know them.
         """
-        content = write(self)
+        content = super().dump()
         names = [*_SIZES, *(name for name in content if name not in _SIZES)]
+        defaults = {each.name: each.default for each in fields(self)}
         return {
             name: content[name]
             for name in names
-            if name in content
-            and (name not in _LATER or getattr(self, name) != type(self).model_fields[name].default)
+            if name not in _LATER or getattr(self, name) != defaults[name]
         }
+
+    def dump_for_graphs(self) -> dict[str, Any]:
+        """What an exported graph depends on: not dropout and frame, which may change later."""
+        content = self.dump()
+        return {name: content[name] for name in content if name not in ("dropout", "frame")}
 
     @property
     def target_size(self) -> int:
@@ -180,8 +187,6 @@ class ModelConfig(Architecture):
         return self.learned_positions - len(self.frame.prompt) - 1
 
 
-#: Settings that a graph does not depend on.
-NOT_IN_GRAPHS = {"dropout", "frame"}
 #: Settings that models have not always had.
 _LATER = {
     "sinusoid_precision",

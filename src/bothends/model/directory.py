@@ -16,28 +16,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    field_serializer,
-    field_validator,
-    model_serializer,
-)
-
-from bothends.errors import BothendsError, UsageError
+from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
 from bothends.model.hub import origin
 from bothends.model.lengths import LengthStatistics
 from bothends.model.shortlist import SHORTLIST
 from bothends.order import GenerationOrder
+from bothends.storage.checked import Checked, CheckError
 from bothends.storage.digests import check_content, record_digests
 from bothends.storage.records import parse_versioned, read_bounded
-from bothends.storage.schemas import Strict, first_problem
 from bothends.text.vocabulary import (
     FOREIGN_FILES,
     SOURCE_VOCABULARY,
@@ -56,11 +48,12 @@ VOCABULARIES = (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FOREIGN_FILES
 FILES = (CONFIG, *VOCABULARIES, WEIGHTS, ENCODER, DECODER, SHORTLIST)
 
 
-class Description(Strict):
+@dataclass(frozen=True, kw_only=True)
+class Description(Checked):
     """The content of a model's `config.json`."""
 
     format_version: int = FORMAT_VERSION
-    order: GenerationOrder = GenerationOrder()
+    order: GenerationOrder = field(default_factory=GenerationOrder)
     model: ModelConfig
     task: str = "translation"
     source_language: str | None = None
@@ -68,28 +61,13 @@ class Description(Strict):
     #: of the text that the model learned from
     lengths: LengthStatistics | None = None
     #: where the weights come from: data, recipe, commit, parents
-    provenance: dict[str, Any] = Field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
 
-    @field_validator("order", mode="before")
-    @classmethod
-    def _parse_order(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return GenerationOrder.parse(value)
-        except UsageError as error:
-            raise ValueError(str(error)) from None  # pydantic says where it stands
-
-    @field_serializer("order")
-    def _print_order(self, order: GenerationOrder) -> str:
-        return str(order)
-
-    @model_serializer(mode="wrap")
-    def _leave_out_unknown_lengths(self, serialise: SerializerFunctionWrapHandler) -> Any:
-        """So that a model without them is described as it always was."""
-        content = serialise(self)
-        if content.get("lengths") is None:
-            content.pop("lengths", None)
+    def dump(self) -> dict[str, Any]:
+        """Without lengths where they are unknown, as models were described before they had any."""
+        content = super().dump()
+        if self.lengths is None:
+            del content["lengths"]
         return content
 
 
@@ -111,20 +89,20 @@ def read_description(directory: Path) -> Description:
     except ValueError as error:
         raise BothendsError(f"{path}: damaged, not a model's configuration ({error})") from None
     try:
-        description = Description.model_validate(content)
-    except ValidationError as error:
-        raise BothendsError(f"{path}: {first_problem(error)}") from None
+        description = Description.read(content)
+    except CheckError as error:
+        raise BothendsError(f"{path}: {error}") from None
     check_content(path, text)
     downloaded_from = origin(directory)
     if downloaded_from is not None:
         known = {**description.provenance, "downloaded_from": str(downloaded_from)}
-        description = description.model_copy(update={"provenance": known})
+        description = replace(description, provenance=known)
     return description
 
 
 def write_description(directory: Path, description: Description) -> None:
     """Write `config.json`, whole or not at all."""
-    text = json.dumps(description.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(description.dump(), indent=2, ensure_ascii=False) + "\n"
     write_atomically(Path(directory) / CONFIG, text.encode())
 
 

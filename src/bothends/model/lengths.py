@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from bothends.storage.schemas import Strict
+from bothends.storage.checked import Bounds, Checked
 
 Counts = NDArray[np.integer]
 
@@ -24,15 +25,16 @@ SHORT = 3.5
 SHORTEST_SOURCE = 10
 
 
-class LengthStatistics(Strict):
+@dataclass(frozen=True, kw_only=True)
+class LengthStatistics(Checked):
     """Of the pairs that a model learned from, in tokens without end symbols."""
 
     #: mean of log(target tokens / source tokens)
-    mean: float = Field(allow_inf_nan=False)
+    mean: float
     #: standard deviation of the same, times the square root of the source's tokens
-    spread: float = Field(ge=0, allow_inf_nan=False)
+    spread: Annotated[float, Bounds(least=0)]
     #: tokens of the longest source; `None` where the text is not all that it learned from
-    longest_source: int | None = Field(None, ge=1)
+    longest_source: Annotated[int, Bounds(least=1)] | None = None
 
     @classmethod
     def of(cls, sources: Counts, targets: Counts) -> LengthStatistics | None:

@@ -94,7 +94,7 @@ def evenly(items: Sequence[int], count: int) -> list[int]:
 def always_allowed(vocabulary: TextVocabulary) -> BoolArray:
     """`(V,)`: special tokens, bytes, single characters, digits and punctuation."""
     always = np.array([_is_basic(piece) for piece in vocabulary.pieces(range(vocabulary.size))])
-    always[[token for _, token in vocabulary.special]] = True
+    always[[*vocabulary.special.ids]] = True
     return always
 
 

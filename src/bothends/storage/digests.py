@@ -18,15 +18,14 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-from pydantic import Field, ValidationError
-
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
+from bothends.storage.checked import Bounds, Checked, CheckError, Pattern
 from bothends.storage.records import parse_json, parse_versioned, read_bounded
-from bothends.storage.schemas import Strict, first_problem
 
 FORMAT_VERSION = 1
 DIGESTS = "digests.json"
@@ -39,14 +38,15 @@ _CHUNK = 1 << 20
 
 
 #: The name of a file in the very directory: none that leads elsewhere.
-FileName = Annotated[str, Field(pattern=r"^[^/\\]*[^/\\.][^/\\]*$")]
+FileName = Annotated[str, Pattern(r"^[^/\\]*[^/\\.][^/\\]*$")]
 
 
-class FileRecord(Strict):
+@dataclass(frozen=True, kw_only=True)
+class FileRecord(Checked):
     """A file as it was written."""
 
-    bytes: int = Field(ge=0)
-    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    bytes: Annotated[int, Bounds(least=0)]
+    sha256: Annotated[str, Pattern("^[0-9a-f]{64}$")]
 
     @classmethod
     def of(cls, path: Path) -> FileRecord:
@@ -81,7 +81,8 @@ class RecordingWriter:
         return FileRecord(bytes=self.size, sha256=self._hash.hexdigest())
 
 
-class Digests(Strict):
+@dataclass(frozen=True, kw_only=True)
+class Digests(Checked):
     """The content of `digests.json`."""
 
     format_version: int = FORMAT_VERSION
@@ -98,9 +99,9 @@ def read_digests(directory: Path) -> Digests | None:
     except OSError as error:
         raise BothendsError(f"{path}: cannot be read ({error.strerror})") from None
     try:
-        return Digests.model_validate(parse_versioned(content, path, FORMAT_VERSION))
-    except ValidationError as error:
-        raise BothendsError(f"{path}: damaged, {first_problem(error)}") from None
+        return Digests.read(parse_versioned(content, path, FORMAT_VERSION))
+    except CheckError as error:
+        raise BothendsError(f"{path}: damaged, {error}") from None
     except ValueError as error:
         raise BothendsError(f"{path}: damaged, no list of digests ({error})") from None
 
@@ -118,7 +119,7 @@ def record_digests(directory: Path, names: Iterable[str], written: Iterable[str]
             files[name] = FileRecord.of(directory / name)
     there = {name: files[name] for name in sorted(files) if (directory / name).is_file()}
     digests = Digests(files=there)
-    text = json.dumps(digests.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(digests.dump(), indent=2, ensure_ascii=False) + "\n"
     write_atomically(directory / DIGESTS, text.encode())
     return digests
 

@@ -1,4 +1,7 @@
-"""Pydantic models of what files, recipes and requests say, with errors of one line."""
+"""Pydantic models of what files, recipes and requests say, with errors of one line.
+
+What every translation reads is `checked` instead: it should not wait for pydantic.
+"""
 
 from __future__ import annotations
 
@@ -21,4 +24,6 @@ def first_problem(error: ValidationError) -> str:
     if problem["type"] == "too_short":  # pydantic tells how it came to know
         least = problem["ctx"]["min_length"]
         message = f"expected at least {least} item{'' if least == 1 else 's'}"
+    if problem["type"] == "unexpected_keyword_argument":  # of a dataclass
+        message = "Extra inputs are not permitted"
     return f"{where}: {message}" if where else message

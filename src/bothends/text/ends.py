@@ -133,9 +133,9 @@ class GivenEnds:
         return tuple(ids)
 
     def _check(self, name: str, tokens: Sequence[int]) -> tuple[int, ...]:
-        no_text = set(self._vocabulary.special.model_dump().values())
+        special = self._vocabulary.special.ids
         for token in tokens:
-            if token not in range(self._vocabulary.size) or token in no_text:
+            if token not in range(self._vocabulary.size) or token in special:
                 raise UsageError(f"{name}: {token} is not a token of text in the vocabulary")
         return tuple(int(token) for token in tokens)
 

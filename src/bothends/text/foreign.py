@@ -15,6 +15,7 @@ text have no place in it: a translation never shows them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,14 +24,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import ValidationError
 
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.order import BoolArray
+from bothends.storage.checked import Checked, CheckError
 from bothends.storage.digests import check_file
 from bothends.storage.records import parse_versioned, read_bounded
-from bothends.storage.schemas import Strict, first_problem
 from bothends.text.vocabulary import (
     SPACE,
     Side,
@@ -48,7 +48,8 @@ _LANGUAGE = re.compile(r">>[^<]*<<")
 _BYTE_LEVEL_SPACE = "\u0120"
 
 
-class VocabularyContent(Strict):
+@dataclass(frozen=True, kw_only=True)
+class VocabularyContent(Checked):
     """What `vocabulary.json` says."""
 
     format_version: int = FORMAT_VERSION
@@ -80,15 +81,15 @@ class ForeignVocabulary:
         check_file(path)
         try:
             text = read_bounded(path)
-            content = VocabularyContent.model_validate(parse_versioned(text, path, FORMAT_VERSION))
+            content = VocabularyContent.read(parse_versioned(text, path, FORMAT_VERSION))
             file = b""
             if content.kind != "words":
                 check_file(beside)
                 file = beside.read_bytes()
         except FileNotFoundError as error:
             raise BothendsError(f"{error.filename}: no such vocabulary file") from None
-        except ValidationError as error:
-            raise BothendsError(f"{path}: {first_problem(error)}") from None
+        except CheckError as error:
+            raise BothendsError(f"{path}: {error}") from None
         except (OSError, ValueError) as error:
             raise BothendsError(f"{path}: damaged, not a vocabulary ({error!r})") from None
         vocabulary = cls(path, content, file)
@@ -103,7 +104,8 @@ class ForeignVocabulary:
 
     def contents(self) -> Mapping[Path, bytes]:
         """The files that it is loaded from."""
-        described = {self.path: self.content.model_dump_json(indent=1).encode() + b"\n"}
+        text = json.dumps(self.content.dump(), indent=1, ensure_ascii=False) + "\n"
+        described = {self.path: text.encode()}
         beside = {self.path.with_suffix(".model"): self.file} if self.file else {}
         return beside | described
 
@@ -118,7 +120,7 @@ class ForeignVocabulary:
     @property
     def model(self) -> bytes:
         """What tells two vocabularies apart."""
-        return self.content.model_dump_json().encode() + self.file
+        return json.dumps(self.content.dump()).encode() + self.file
 
     def encode(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Ids of each line, text only: no start, no end."""

@@ -15,8 +15,8 @@ import sentencepiece
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.order import BoolArray
+from bothends.storage.checked import Checked
 from bothends.storage.digests import check_content
-from bothends.storage.schemas import Strict
 
 #: Files of a model or corpus directory: one vocabulary for both sides, or one for each.
 VOCABULARY = "sentencepiece.model"
@@ -56,13 +56,18 @@ FOREIGN_FILES = tuple(
 )
 
 
-class SpecialTokens(Strict):
+@dataclass(frozen=True, kw_only=True)
+class SpecialTokens(Checked):
     """Ids of the tokens that are not text. `start` may equal `pad`, as in Marian's models."""
 
     pad: int = 0
     unknown: int = 1
     start: int = 2
     end: int = 3
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return self.pad, self.unknown, self.start, self.end
 
 
 class TextVocabulary(Protocol):
@@ -132,9 +137,9 @@ class Vocabulary:
             "start": self._processor.bos_id(),
             "end": self._processor.eos_id(),
         }
-        if found != special.model_dump():
+        if found != special.dump():
             raise BothendsError(
-                f"{path}: special tokens {_spell(found)}, expected {_spell(special.model_dump())} "
+                f"{path}: special tokens {_spell(found)}, expected {_spell(special.dump())} "
                 "(-1: there is none); train it with `bothends prepare`, or by SentencePiece with "
                 "--pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3"
             )
@@ -296,8 +301,8 @@ class Vocabularies:
             theirs, asked = vocabulary.special, special or vocabulary.special
             if (theirs.pad, theirs.end) != (asked.pad, asked.end):
                 raise BothendsError(
-                    f"{vocabulary.path}: special tokens {_spell(theirs.model_dump())}, but the "
-                    f"model has {_spell(asked.model_dump())}: it is another model's vocabulary"
+                    f"{vocabulary.path}: special tokens {_spell(theirs.dump())}, but the "
+                    f"model has {_spell(asked.dump())}: it is another model's vocabulary"
                 )
         return found
 

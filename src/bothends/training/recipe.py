@@ -6,6 +6,7 @@ YAML. No PyTorch here.
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -67,13 +68,18 @@ class Data(Strict):
     task: str = "translation"
 
 
-class ModelSettings(Architecture):
+class ModelSettings(Strict, Architecture):
     """The network: a preset and changes to it. `null` is the preset's value.
 
     The size of the vocabulary and its special tokens come from the data.
     """
 
     preset: str = "base"
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> ModelSettings:
+        self.check()
+        return self
 
     @model_validator(mode="wrap")
     @classmethod
@@ -108,9 +114,9 @@ class ModelSettings(Architecture):
         named = set(self.model_fields_set) | {"dropout"}
         if "preset" in named:
             named |= PRESETS[self.preset].keys()
+        names = [field.name for field in fields(Architecture)]
         return {
-            name: getattr(self if init is None or name in named else init, name)
-            for name in Architecture.model_fields
+            name: getattr(self if init is None or name in named else init, name) for name in names
         }
 
     def config(
@@ -128,8 +134,8 @@ class ModelSettings(Architecture):
         settings = self.settings(init)
         if init is not None:
             start = (init.special.start, *init.frame.prompt)[-1]
-            special = special.model_copy(update={"start": start})
-            settings["frame"] = init.frame.model_copy(update={"prompt": ()})
+            special = replace(special, start=start)
+            settings["frame"] = replace(init.frame, prompt=())
         if source_size != target_size:
             settings["target_vocabulary_size"] = target_size
         return ModelConfig(vocabulary_size=source_size, special=special, **settings)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from bothends.errors import UsageError, nearest
+from bothends.storage.checked import Checked
 from bothends.storage.records import read_bounded
 from bothends.storage.schemas import first_problem
 from bothends.storage.yaml_records import LARGEST_YAML, parse_yaml
@@ -112,5 +114,7 @@ def known_keys(section: type[BaseModel] = Recipe, prefix: str = "") -> Iterator[
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from known_keys(inner, f"{prefix}{name}.")
+        elif isinstance(inner, type) and issubclass(inner, Checked):
+            yield from (f"{prefix}{name}.{part.name}" for part in fields(inner))
         else:
             yield f"{prefix}{name}"

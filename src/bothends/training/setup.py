@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,7 @@ class Setup:
         directory.mkdir(parents=True)
         self.vocabularies.save(directory)
         known = {**self.description.provenance, **provenance}
-        save_model(directory, model, self.description.model_copy(update={"provenance": known}))
+        save_model(directory, model, replace(self.description, provenance=known))
 
 
 def seed_of(seed: int, *place: int) -> int:

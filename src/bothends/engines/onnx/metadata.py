@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from bothends.errors import BothendsError
-from bothends.model.config import NOT_IN_GRAPHS
 from bothends.model.directory import CONFIG, DECODER, ENCODER, Description
+from bothends.storage.records import parse_json
 
 #: Version of the graphs' inputs and outputs; graphs of another version are refused.
 GRAPH_VERSION = 1
@@ -24,9 +25,8 @@ def check_metadata(path: Path, found: Mapping[str, str], description: Descriptio
             f"{path}: graph version {found.get('graph_version', 'unknown')}, but this bothends "
             f"runs {GRAPH_VERSION}; {again}"
         )
-    # Dropout and frame are not in the graph, and may have been changed since.
-    model = description.model.model_dump_json(exclude=NOT_IN_GRAPHS)
-    if found.get("order") != str(description.order) or found.get("model") != model:
+    model = description.model.dump_for_graphs()
+    if found.get("order") != str(description.order) or _read(found.get("model", "")) != model:
         raise BothendsError(f"{path}: exported from another model than {CONFIG} describes; {again}")
 
 
@@ -39,3 +39,11 @@ def check_same_export(
             f"{directory}: {ENCODER} and {DECODER} were exported from different weights; "
             f"`bothends export {directory}` writes them anew"
         )
+
+
+def _read(text: str) -> Any:
+    """The settings in a graph: as values, since versions differ in how they spell 1e-06."""
+    try:
+        return parse_json(text.encode())
+    except ValueError:
+        return None

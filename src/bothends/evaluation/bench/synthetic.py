@@ -8,6 +8,8 @@ writes two at a time needs half the steps. Needs neither PyTorch nor data.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +32,7 @@ def synthetic_config(name: str) -> ModelConfig:
     if dash and not (layers.isascii() and layers.isdecimal() and 0 < int(layers) < 100):
         raise UsageError(f"preset {name!r}: expected {shape}-1 for a decoder of one layer")
     config = preset(shape, vocabulary_size=VOCABULARY_SIZES[shape])
-    return config.model_copy(update={"decoder_layers": int(layers)}) if dash else config
+    return replace(config, decoder_layers=int(layers)) if dash else config
 
 
 def random_shortlist(config: ModelConfig, words: int, length: int, seed: int) -> Shortlist:
@@ -87,7 +89,7 @@ def never_ending(weights: Weights, config: ModelConfig) -> Weights:
 def random_sources(config: ModelConfig, sentences: int, length: int, seed: int) -> list[IntArray]:
     """Source sentences of `length` tokens each, the end symbol among them."""
     random = np.random.default_rng(seed)
-    text = np.setdiff1d(np.arange(config.vocabulary_size), [token for _, token in config.special])
+    text = np.setdiff1d(np.arange(config.vocabulary_size), config.special.ids)
     drawn = random.choice(text, size=(sentences, length)).astype(np.int64)
     drawn[:, -1] = config.special.end
     return list(drawn)

@@ -7,6 +7,7 @@ number. Sums are in float64, which makes the result independent of the order of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ def average_models(directories: Sequence[Path], output: Path) -> Description:
             )
     weights = _average(directories, descriptions)
     names = [Path(directory).name for directory in directories]
-    description = last.model_copy(update={"provenance": {**last.provenance, "average_of": names}})
+    description = replace(last, provenance={**last.provenance, "average_of": names})
     with new_directory(Path(output)) as partial:
         Vocabularies.load(directories[-1]).save(partial)
         write_weights(partial, weights)
