@@ -6,7 +6,6 @@ and exits with `exit_status`; any other exception is a bug.
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterable
 
@@ -33,6 +32,8 @@ class UsageError(BothendsError):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint that names the known word closest to a misspelled one, or lists them all."""
+    import difflib  # of no use to those who spell well
+
     known = sorted(known)
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
