@@ -58,3 +58,6 @@ inline float largest_of(Vector a) {
   half = _mm_max_ps(half, _mm_movehl_ps(half, half));
   return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
 }
+inline bool any_above(Vector a, float limit) {
+  return _mm256_movemask_ps(_mm256_cmp_ps(a.lanes, _mm256_set1_ps(limit), _CMP_GT_OQ)) != 0;
+}

@@ -42,3 +42,6 @@ inline void store_bytes(uint8_t* to, Vector a) {
 }
 inline float sum_of(Vector a) { return _mm512_reduce_add_ps(a.lanes); }
 inline float largest_of(Vector a) { return _mm512_reduce_max_ps(a.lanes); }
+inline bool any_above(Vector a, float limit) {
+  return _mm512_cmp_ps_mask(a.lanes, _mm512_set1_ps(limit), _CMP_GT_OQ) != 0;
+}

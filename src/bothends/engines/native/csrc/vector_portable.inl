@@ -99,5 +99,10 @@ inline float largest_of(Vector a) {
   FOR_LANES largest = a.lane[i] > largest ? a.lane[i] : largest;
   return largest;
 }
+inline bool any_above(Vector a, float limit) {
+  bool any = false;
+  FOR_LANES any = any || a.lane[i] > limit;
+  return any;
+}
 
 #undef FOR_LANES
