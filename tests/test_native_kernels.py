@@ -58,31 +58,6 @@ def test_the_largest_products_do_not_saturate(isa: str, weight: int) -> None:
     np.testing.assert_array_equal(native.multiply(isa, values, weights, True), 255 * 512 * weight)
 
 
-@pytest.mark.parametrize("spread", [3, 12, 22, 40, 64])
-@pytest.mark.parametrize("inputs", [8, 12, 64, 100, 256, 1024])
-def test_steps_that_are_summed_together_do_not_overflow(
-    isa: str, inputs: int, spread: int, random: np.random.Generator
-) -> None:
-    """Rows that are as large as can be exactly where an output's weights have one sign.
-
-    AVX2 sums steps in an int16 where their weights let it: nearly all in groups of three if weights
-    are small, fewer and fewer the larger they are, and next to none of the largest.
-    """
-    weights = np.clip(np.rint(random.normal(0, spread, (40, inputs))), -64, 64).astype(np.int8)
-    signs = [weights > 0, weights < 0]
-    values = np.concatenate([np.where(sign, 255, 0) for sign in signs]).astype(np.uint8)
-    expected = values.astype(np.int64) @ weights.astype(np.int64).T
-    np.testing.assert_array_equal(native.multiply(isa, values, weights, True), expected)
-
-
-@pytest.mark.parametrize("weight", [-64, -32, -22, -21, 21, 22, 32, 64])
-def test_groups_of_steps_end_where_an_int16_does(isa: str, weight: int) -> None:
-    """255 times 128 is 32640: six weights of 21 in a lane fit, and six of 22 do not."""
-    values = np.full((2, 192), 255, np.uint8)
-    weights = np.full((17, 192), weight, np.int8)
-    np.testing.assert_array_equal(native.multiply(isa, values, weights, True), 255 * 192 * weight)
-
-
 def test_weights_of_eight_bits_are_refused(isa: str) -> None:
     with pytest.raises(ValueError, match="seven bits"):
         native.multiply(isa, np.zeros((1, 4), np.uint8), np.full((1, 4), 65, np.int8), False)

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 
 #include "kernels.h"
 #include "target.h"
@@ -22,21 +21,21 @@ namespace avx2 {
 
 #include "prefetch.inl"
 
-// Products of a group of steps, summed in int16s. Seven bits of weight keep two products within an int16:
-// maddubs saturates, and never has to. The packer has made sure that the sums fit too.
-struct Group {
-  Group(__m256i, __m256i row, __m256i weights) : words(_mm256_maddubs_epi16(row, weights)) {}
-  void add(__m256i row, __m256i weights) {
-    // Sums one after another: GCC would rather hold all products first, for which registers are missing.
-    asm("" : "+x"(words));
-    words = _mm256_add_epi16(words, _mm256_maddubs_epi16(row, weights));
-  }
-  __m256i end(__m256i sums) const {
-    return _mm256_add_epi32(sums, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
-  }
+inline __m256i add_widened(__m256i sums, __m256i words) {
+  return _mm256_add_epi32(sums, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
+}
 
-  __m256i words;
-};
+// Seven bits of weight keep two products within an int16: maddubs saturates, and never has to.
+inline __m256i add_step(__m256i sums, __m256i row, __m256i weights) {
+  return add_widened(sums, _mm256_maddubs_epi16(row, weights));
+}
+
+// The packer has made sure that four products fit an int16 too.
+inline __m256i add_pair(__m256i sums, __m256i row, __m256i weights, __m256i next_row,
+                        __m256i next_weights) {
+  return add_widened(sums, _mm256_add_epi16(_mm256_maddubs_epi16(row, weights),
+                                            _mm256_maddubs_epi16(next_row, next_weights)));
+}
 
 #include "products_256.inl"
 

@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 
 #include "target.h"
 
@@ -23,14 +22,14 @@ namespace avx_vnni {
 
 #include "prefetch.inl"
 
-// Steps are summed in int32s at once, in groups or not.
-struct Group {
-  Group(__m256i before, __m256i row, __m256i weights) : sums(before) { add(row, weights); }
-  void add(__m256i row, __m256i weights) { sums = _mm256_dpbusd_avx_epi32(sums, row, weights); }
-  __m256i end(__m256i) const { return sums; }
+inline __m256i add_step(__m256i sums, __m256i row, __m256i weights) {
+  return _mm256_dpbusd_avx_epi32(sums, row, weights);
+}
 
-  __m256i sums;
-};
+inline __m256i add_pair(__m256i sums, __m256i row, __m256i weights, __m256i next_row,
+                        __m256i next_weights) {
+  return add_step(add_step(sums, row, weights), next_row, next_weights);
+}
 
 #include "products_256.inl"
 

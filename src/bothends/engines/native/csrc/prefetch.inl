@@ -22,9 +22,8 @@ struct Ahead {
            (blocks > 1 ? bytes + bytes / 64 * step * b : multiplies_long ? kFar : kNear);
   }
 
-  // Called for every 64 bytes of a panel, with their number in it. Always inlined: GCC takes a function
-  // that only fetches for one without effects, and leaves out its calls.
-  [[gnu::always_inline]] void fetch(int line) const { _mm_prefetch(from + line * step, _MM_HINT_T1); }
+  // Called for every 64 bytes of a panel, with their number in it.
+  void fetch(int line) const { _mm_prefetch(from + line * step, _MM_HINT_T1); }
 
   const char* from;
   int step;  // bytes fetched for every 64 bytes read
