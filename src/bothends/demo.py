@@ -73,7 +73,7 @@ def show_steps(order: GenerationOrder, translation: Translation) -> None:
 
 def show(rounds: int = 20) -> None:
     """Print the whole tour."""
-    # Like for like: only one of them has a shortlist.
+    # Like for like: their shortlists differ in size.
     translators = [Translator.load(name, threads=1, shortlist=False) for name in MODELS]
     orders = [translator.description.order for translator in translators]
 
