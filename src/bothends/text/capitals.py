@@ -48,13 +48,17 @@ def in_small_letters(text: str, language: str | None) -> str:
         return _lower(token[0], language)
 
     text = re.sub(_TOKEN, small, text)
-    text = re.sub(_FIRST_LETTER, lambda match: match[0][:-1] + _upper(match[0][-1], language), text)
+    text = re.sub(
+        _FIRST_LETTER, lambda match: match[0][:-1] + with_capitals(match[0][-1], language), text
+    )
     return re.sub(r"\bi\b", "I", text) if _is(language, "en") else text
 
 
 def with_capitals(text: str, language: str | None) -> str:
-    """A translation in capitals."""
-    return _upper(text, language)
+    """A text of this language in capitals."""
+    if _is(language, *_DOTTED):
+        text = text.replace("i", "\u0130")
+    return text.upper()
 
 
 def _is_abbreviation(token: str) -> bool:
@@ -68,12 +72,6 @@ def _lower(text: str, language: str | None) -> str:
     if _is(language, *_DOTTED):
         text = text.replace("I", "\u0131").replace("\u0130", "i")
     return text.lower()
-
-
-def _upper(text: str, language: str | None) -> str:
-    if _is(language, *_DOTTED):
-        text = text.replace("i", "\u0130")
-    return text.upper()
 
 
 def _is(language: str | None, *codes: str) -> bool:

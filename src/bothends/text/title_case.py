@@ -20,7 +20,7 @@ _SMALL = frozenset(
     "up upon via vs with".split()
 )
 #: No name is made of these alone: a line that has one of them is not just a name.
-_TELLING = _SMALL - {"de", "of", "the", "and"} | frozenset(
+_TELLING = _SMALL - {"of", "the", "and"} | frozenset(
     "after all are be before best can do does get has have here his her how if its make more most "
     "my new no not now our out she he should so their they these this those top until was we were "
     "what when where which who why will without you your".split()
