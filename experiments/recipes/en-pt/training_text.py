@@ -25,6 +25,8 @@ SHARES: dict[str, tuple[int, int | None]] = {
     "europarl": (400, None),
     "mdn": (150, None),
     "templates": (0, None),
+    "everyday": (200, None),
+    "words": (0, None),
 }
 #: Which kinds make a corpus.
 CORPORA = {
@@ -32,6 +34,7 @@ CORPORA = {
     "wordnet": ("wordnet",),
     "europarl": ("europarl",),
     "mdn": ("mdn", "templates"),
+    "everyday": ("everyday", "words"),
 }
 #: How many pairs of a kind `vary_pairs.py` chooses from.
 TO_VARY = {"tatoeba": 90_000, "europarl": 20_000, "templates": None}
@@ -43,9 +46,20 @@ def read_pairs(directory: Path, name: str) -> list[Pair]:
         (directory / f"{name}.{language}").read_text(encoding="utf-8").split("\n")[:-1]
         for language in ("en", "pt")
     ]
-    pairs = [pair for pair in zip(*sides, strict=False) if all(map(str.strip, pair))]
+    pairs = [
+        (source, small_letters(source, target))
+        for source, target in zip(*sides, strict=False)
+        if source.strip() and target.strip()
+    ]
     random.Random(name).shuffle(pairs)
     return pairs
+
+
+def small_letters(source: str, target: str) -> str:
+    """A lone word or two in small letters: the teacher likes to begin a line with a capital."""
+    if source.islower() and len(source.split()) <= 2 and target[1:].islower():
+        return target.lower()
+    return target
 
 
 def write_pairs(directory: Path, name: str, pairs: list[Pair]) -> None:
