@@ -1,5 +1,6 @@
 #include "instruction_set.h"
 
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -63,6 +64,13 @@ std::vector<Choice> find_x86_kernels() {
   return found;
 }
 
+// AMD, by the name that the processor gives.
+bool is_amd() {
+  unsigned most, name[3];
+  return __get_cpuid(0, &most, &name[0], &name[2], &name[1]) &&
+         std::memcmp(name, "AuthenticAMD", sizeof name) == 0;
+}
+
 #endif
 
 const std::vector<Choice>& choices() {
@@ -95,6 +103,17 @@ const Kernels& choose_kernels(const std::string& name) {
   }
 #endif
   throw std::invalid_argument("no kernels for " + name);
+}
+
+bool reads_cache_sooner_alone() {
+#if defined(__x86_64__)
+  // One core of Zen 4 reads 5 MB again and again at 101 GB/s, and at 83 GB/s with instructions that
+  // fetch ahead. Cascade Lake, whose third-level cache is farther away, is quicker with them.
+  static const bool alone = is_amd();
+  return alone;
+#else
+  return false;
+#endif
 }
 
 }  // namespace bothends

@@ -15,4 +15,7 @@ std::vector<std::string> available_instruction_sets();
 // Throws std::invalid_argument where there are none.
 const Kernels& choose_kernels(const std::string& name);
 
+// Whether weights that stay in the third-level cache arrive sooner if nothing is fetched ahead.
+bool reads_cache_sooner_alone();
+
 }  // namespace bothends

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <functional>
 
+#include "instruction_set.h"
+
 namespace bothends {
 
 namespace {
@@ -84,7 +86,7 @@ class Network::Loader {
       if (!pack(plain, layout, memory + at, to, wide)) {
         throw DamagedFile("damaged, tensor " + name + " has weights of more than seven bits");
       }
-      to->cached = bytes_ <= kCachedBytes;
+      to->fetch_ahead = bytes_ > kCachedBytes || !reads_cache_sooner_alone();
     });
   }
 

@@ -173,7 +173,7 @@ void pack_rows(const PlainMatrix& plain, const PackedMatrix& whole, const std::v
   const Layout layout = {whole.panel, whole.pairs != nullptr};
   const int outputs = static_cast<int>(rows.size());
   const Parts parts = lay_out(outputs, plain.inputs, layout, memory, packed);
-  m.cached = whole.cached;
+  m.fetch_ahead = whole.fetch_ahead;
   const int pairs = m.pairs_each();
   for (int i = 0; i < outputs; ++i) {
     parts.scales[i] = whole.scales[rows[i]];

@@ -36,7 +36,7 @@ struct PackedMatrix {
   const uint16_t* pairs = nullptr;   // (panels, pairs): the number of each, in the order of `values`
   const uint16_t* narrow = nullptr;  // (panels,): how many pairs fit an int16; the others follow
 
-  bool cached = false;  // whether it stays in a cache from step to step, and is not fetched ahead
+  bool fetch_ahead = true;  // not where it stays in a cache that is read sooner without
 
   int panels() const { return padded_outputs / panel; }
   int pairs_each() const { return padded_inputs / 8; }

@@ -4,9 +4,8 @@
 // brings the rest. Distances were measured on 40 MB of weights. With so few rows that memory is the
 // limit, 1 kB ahead is best; where multiplying takes as long, 16 kB leave memory more time.
 //
-// Not where the weights of all steps stay in the third-level cache, from which the processor's own
-// prefetcher is quicker alone: one core of Zen 4 reads 5 MB again and again at 101 GB/s, and at 83 GB/s
-// with these instructions.
+// Not where the weights of all steps stay in the third-level cache of a processor whose own prefetcher
+// is quicker alone (`reads_cache_sooner_alone`).
 
 // What a block of rows fetches while it goes through a panel.
 struct Ahead {

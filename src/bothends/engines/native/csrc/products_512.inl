@@ -77,6 +77,6 @@ void product_panels(const QuantisedRows& rows, const PackedMatrix& matrix, int f
 
 void product(const QuantisedRows& rows, const PackedMatrix& matrix, int first, int last, float* out,
              size_t out_stride, bool add) {
-  const auto panels = matrix.cached ? product_panels<NothingAhead> : product_panels<Ahead>;
+  const auto panels = matrix.fetch_ahead ? product_panels<Ahead> : product_panels<NothingAhead>;
   panels(rows, matrix, first, last, out, out_stride, add);
 }
