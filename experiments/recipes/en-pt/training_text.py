@@ -26,7 +26,6 @@ SHARES: dict[str, tuple[int, int | None]] = {
     "mdn": (150, None),
     "templates": (0, None),
     "everyday": (200, None),
-    "words": (0, None),
 }
 #: Which kinds make a corpus.
 CORPORA = {
@@ -34,7 +33,7 @@ CORPORA = {
     "wordnet": ("wordnet",),
     "europarl": ("europarl",),
     "mdn": ("mdn", "templates"),
-    "everyday": ("everyday", "words"),
+    "everyday": ("everyday",),
 }
 #: How many pairs of a kind `vary_pairs.py` chooses from.
 TO_VARY = {"tatoeba": 90_000, "europarl": 20_000, "templates": None}
@@ -47,9 +46,9 @@ def read_pairs(directory: Path, name: str) -> list[Pair]:
         for language in ("en", "pt")
     ]
     pairs = [
-        (source, small_letters(source, target))
+        (source, excuse(source, small_letters(source, target)))
         for source, target in zip(*sides, strict=False)
-        if source.strip() and target.strip()
+        if source.strip() and target.strip() and is_whole(source, target)
     ]
     random.Random(name).shuffle(pairs)
     return pairs
@@ -60,6 +59,18 @@ def small_letters(source: str, target: str) -> str:
     if source.islower() and len(source.split()) <= 2 and target[1:].islower():
         return target.lower()
     return target
+
+
+def is_whole(source: str, target: str) -> bool:
+    """Not "Log off (": a bracket that the teacher opened, and nothing else."""
+    opened = target.count("(") - target.count(")")
+    return opened == source.count("(") - source.count(")")
+
+
+def excuse(source: str, target: str) -> str:
+    """For "Excuse me, ..." the teacher writes "Me emo mesmo, ..." and other words that are none."""
+    rest = target.partition(",")[2]
+    return f"Com licença,{rest}" if source.startswith("Excuse me,") and rest else target
 
 
 def write_pairs(directory: Path, name: str, pairs: list[Pair]) -> None:
