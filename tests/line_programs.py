@@ -48,6 +48,10 @@ for number, line in enumerate(sys.stdin):
             os.kill(os.getpid(), 9)
         if how == "hang":
             time.sleep(600)
+        if how == "hang later":
+            sys.stdout.write(answer)
+            sys.stdout.flush()
+            time.sleep(600)
         if how == "two lines":
             answer = "B\\nAD\\n"
         if how == "no line":

@@ -67,7 +67,7 @@ def test_a_failure_costs_a_window(
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["kept", "restarted"])
-@pytest.mark.parametrize("how", ["exit", "two lines", "bytes"])
+@pytest.mark.parametrize("how", ["exit", "two lines", "no line", "bytes"])
 def test_a_line_that_always_fails_is_found(tmp_path: Path, how: str, restart: bool) -> None:
     lines = [*map(str, range(30)), "bad", *map(str, range(30, 40))]
     with pytest.raises(ProgramError, match="it fails at this line alone: 'bad'") as raised:
@@ -83,6 +83,11 @@ def test_the_last_words_are_told(tmp_path: Path) -> None:
 def test_the_line_that_hangs_is_named(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="the first line without an answer: 'bad'"):
         translate(program(tmp_path, "hang", timeout=patience()))
+
+
+def test_a_program_that_hangs_at_the_end_of_a_window_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ProgramError, match=f"the first line without an answer: '{GUARD}'"):
+        translate(program(tmp_path, "hang later", timeout=patience()), ["one", "bad"])
 
 
 def test_a_program_that_does_not_start_is_not_asked_for_the_line(tmp_path: Path) -> None:

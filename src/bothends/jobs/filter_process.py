@@ -119,7 +119,12 @@ class FilterProcess:
             # Once the guard is answered nothing more should come: a line is missing.
             early = bool(answers) and answers[-1] == guard
             timeout = max(GRACE, 4 * self._longest_wait) if early else self._options.timeout
-            answer = self._next(len(answers), len(lines), timeout)
+            try:
+                answer = self._next(len(answers), len(lines), timeout)
+            except ProgramError as error:
+                if early:  # it is not silent: it has passed over a line before
+                    error.answered = None
+                raise
             if answer is None:
                 raise self.failure(f"ended {self._status()} {_after(len(answers), len(lines))}")
             answers.append(answer)

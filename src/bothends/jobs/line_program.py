@@ -87,7 +87,8 @@ class LineProgram:
         """A line that the program fails at: found by halving, or the first line without an answer
         if the program is silent, because halving would take long."""
         if error.answered is not None:
-            return f"the first line without an answer: {shorten(lines[error.answered])}"
+            unanswered = [*lines, GUARD][error.answered]
+            return f"the first line without an answer: {shorten(unanswered)}"
         suspects = list(lines)
         while len(suspects) > 1:
             half = suspects[: len(suspects) // 2]
