@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import time
@@ -162,6 +163,23 @@ def test_a_killed_worker_is_an_error_and_the_others_are_ended() -> None:
     with pytest.raises(BothendsError, match="a worker process ended with status -9"):
         list(ProcessPool(2).run(Square(), [50, 99]))  # the first would take ten minutes
     assert time.monotonic() - started < 120
+
+
+def test_ctrl_c_is_not_for_a_worker_that_is_still_starting() -> None:
+    def tasks() -> Iterator[int]:
+        yield 2
+        for worker in multiprocessing.active_children():  # that has the first task, or will have
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGINT)
+        yield 3
+
+    # A suite in the background of a shell hands on that Ctrl-C is to be ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert sorted(ProcessPool(2).run(Square(), tasks())) == [4, 9]
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_tasks_are_asked_for_when_somebody_is_free() -> None:

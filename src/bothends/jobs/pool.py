@@ -12,8 +12,9 @@ import multiprocessing
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, TypeVar
@@ -180,7 +181,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(self._work, theirs), daemon=True)
-        self._process.start()
+        with _without_interrupts():
+            self._process.start()
         self._loaded = False
         theirs.close()  # the worker has the only other end: its death is the end of the pipe
 
@@ -238,6 +240,24 @@ class _Worker:
         self._process.join(1.0)
         self._process.kill()
         self._process.join()
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """What is started in this block does not hear of Ctrl-C; this process does, after it.
+
+    A worker takes a while until it can say for itself that Ctrl-C is not for it.
+    """
+    if sys.platform == "win32":  # which has no masks
+        yield
+        return
+    # A process that multiprocessing starts with the first of ours would end the block early.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave(*_: object) -> None:
