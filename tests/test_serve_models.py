@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from bothends.errors import BothendsError, UsageError
 from bothends.model.bundled import find_model
+from bothends.model.directory import Description
 from bothends.serve import models as module
 from bothends.serve.models import LOOK_EVERY, Models, ModelUnavailableError, UnknownModelError
 from bothends.translating.load_options import LoadOptions
@@ -146,6 +149,39 @@ def test_models_used_longest_ago_make_room(copy: Callable[..., Path], clock: Clo
     assert [model.name for model in models.loaded] == ["a", "c"]
     models.translator(models.find("b"))
     assert [model.name for model in models.loaded] == ["b", "c"]
+
+
+@dataclass
+class Described:
+    """What a loaded model is here: a description, for which threads wait for each other."""
+
+    own: Description
+    meeting: threading.Barrier
+
+    @property
+    def description(self) -> Description:
+        with suppress(threading.BrokenBarrierError):  # nobody else came
+            self.meeting.wait(timeout=1)
+        return self.own
+
+
+def test_models_that_are_loaded_at_once_make_room_for_each_other(
+    copy: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting = threading.Barrier(2)
+    load = LoadOptions.load
+    monkeypatch.setattr(
+        LoadOptions, "load", lambda self, path: Described(load(self, path).description, meeting)
+    )
+    directories = [copy("a"), copy("b")]
+    size = Models(directories).all[0].bytes
+    models = Models(directories, memory_bytes=size + 1000)
+    threads = [threading.Thread(target=models.translator, args=(each,)) for each in models.all]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(models.loaded) == 1
 
 
 def test_a_model_larger_than_the_limit_is_refused_at_the_start() -> None:

@@ -193,27 +193,27 @@ class Models:
             model.rejected = signature
             log("model-kept", level="warning", model=model.name, reason=str(error))
             return current
-        self._make_room(model, sum(size for _, size, _ in signature))
-        model.description = translator.description
-        model.signature, model.rejected = signature, None
-        model.translator = translator
+        with self._lock:  # or of two that come at once, neither would see the other
+            self._make_room(model, sum(size for _, size, _ in signature))
+            model.description = translator.description
+            model.signature, model.rejected = signature, None
+            model.translator = translator
         seconds = round(time.perf_counter() - begin, 3)
         log("model-loaded", model=model.name, seconds=seconds, again=current is not None)
         return translator
 
     def _make_room(self, wanted: ServedModel, size: int) -> None:
         """Forget the models that were used longest ago. Their requests under way keep them."""
-        with self._lock:
-            loaded = sorted(
-                (each for each in self.loaded if each is not wanted), key=lambda each: each.used
-            )
-            total = size + sum(each.bytes for each in loaded)
-            for each in loaded:
-                if total <= self.memory_bytes:
-                    return
-                total -= each.bytes
-                each.translator = None
-                log("model-forgotten", model=each.name)
+        loaded = sorted(
+            (each for each in self.loaded if each is not wanted), key=lambda each: each.used
+        )
+        total = size + sum(each.bytes for each in loaded)
+        for each in loaded:
+            if total <= self.memory_bytes:
+                return
+            total -= each.bytes
+            each.translator = None
+            log("model-forgotten", model=each.name)
 
 
 def _bundled() -> list[str]:
