@@ -346,6 +346,7 @@ def test_bad_spans(span: str | tuple[int, int], message: str) -> None:
         (dict(source="ba", words=3, max_words=4), "words is an exact number"),
         (dict(source="ba", prefix="ba ki lo", max_words=1), "have 3 words, more than max_words 1"),
         (dict(source="ba", length=9, max_length=8), "length 9 is more than max_length 8"),
+        (dict(source="ba", length=2049), "length 2049: at most 2048"),
         (dict(source="ba", prefix="ba ki lo", length=2), "have 3 tokens, .* at most 2"),
         (dict(source="ba", n_best=300), "n_best 300: at most 256"),
         (dict(source="ba", prefix=[2]), "prefix: 2 is not a token of text"),

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bothends.errors import UsageError
-from bothends.search.options import MAX_BEAM, SearchOptions, check_whole_number
+from bothends.search.options import (
+    LONGEST_MINIMUM,
+    MAX_BEAM,
+    SearchOptions,
+    check_whole_number,
+)
 from bothends.text.words import bare_word
 
 
@@ -50,6 +55,8 @@ class FillOptions:
             raise UsageError(f"min_words {self.min_words} is more than max_words {self.max_words}")
         if self.words is not None and (self.min_words or self.max_words is not None):
             raise UsageError("words is an exact number: leave out min_words and max_words")
+        if self.length is not None and self.length > LONGEST_MINIMUM:
+            raise UsageError(f"length {self.length}: at most {LONGEST_MINIMUM}")
         if self.length is not None and self.length > (self.max_length or self.length):
             raise UsageError(f"length {self.length} is more than max_length {self.max_length}")
         for name in ("include", "exclude"):
