@@ -6,10 +6,14 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from unittest.mock import Mock
 
 import pytest
 
 from bothends.serve.batching import Batcher, BatchRecord, Outcome, settle
+from bothends.serve.translating import TranslateBatch
+from bothends.translating.translation import TranslationOptions
+from bothends.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,16 @@ def test_what_waits_shares_a_batch_by_size() -> None:
     # 3 + 3 + 4 fit, as three times the longest; 10 and 9 do not fit together
     assert kind.batches == [[0], [1, 3, 5], [2], [4]]
     batcher.close()
+
+
+def test_a_sentence_that_must_become_long_takes_more_of_a_batch() -> None:
+    line = "Where is the nearest station?"
+    usual, long = (
+        TranslateBatch(Mock(spec=Translator), TranslationOptions(min_length=least))
+        for least in (0, 300)
+    )
+    assert usual.size(line) < 20
+    assert long.size(line) > 300
 
 
 def test_a_lone_item_waits_for_nobody() -> None:

@@ -177,6 +177,23 @@ class TestTranslate:
     ) -> None:
         same(translator.translate(lines, batch_tokens=batch_tokens), one_by_one)
 
+    def test_lines_that_must_become_long_share_a_batch_with_few(
+        self, translator: Translator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Or a minimum would take many times the memory that a batch is meant to take."""
+        batches: list[int] = []
+        translate = TextModel.translate
+
+        def counted(self: TextModel, sources: Any, options: Any) -> list[Translation]:
+            batches.append(len(sources))
+            return translate(self, sources, options)
+
+        monkeypatch.setattr(TextModel, "translate", counted)
+        lines = [line for line in set(sentences(12, seed=3)) if len(line.split()) < 8]
+        translator.translate(lines, beam=1, batch_tokens=64, min_length=31)
+        assert sum(batches) == len(lines) > 4
+        assert max(batches) == 2
+
     @pytest.mark.parametrize("threads", [1, 3])
     def test_nor_on_the_number_of_threads(
         self, lines: list[str], one_by_one: list[Translation], threads: int

@@ -43,8 +43,12 @@ class TranslateBatch:
         return self.translator.translate_batch(items, self.options, split_sentences=False)
 
     def size(self, line: str) -> int:
-        """About its tokens: to count them takes a millisecond of the event loop's time."""
-        return min(len(line) // CHARACTERS_PER_TOKEN, self.options.max_source_length) + 2
+        """About its tokens: to count them takes a millisecond of the event loop's time.
+
+        Or those that its translation must have, if they are more: it takes as much memory then.
+        """
+        tokens = min(len(line) // CHARACTERS_PER_TOKEN, self.options.max_source_length)
+        return max(tokens, self.options.min_length) + 2
 
 
 @dataclass(frozen=True)

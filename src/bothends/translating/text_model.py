@@ -190,7 +190,9 @@ class Translating:
             for sentences in parts
         ]
         limit = self.model.longest_source(self.options)
-        sizes = [min(len(source), limit) + 1 for source in numbers]
+        # A target that has to be long takes as much memory as one of a long source.
+        least = self.options.min_length
+        sizes = [max(min(len(source), limit), least) + 1 for source in numbers]
         return WindowTasks(list(numbers), sizes, tasks_of_line)
 
     def run(self, tasks: Sequence[Tokens]) -> list[Translation]:

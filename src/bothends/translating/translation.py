@@ -35,7 +35,8 @@ class TranslationOptions(SearchOptions):
             strands meet, which both may write the same word there, and if the line itself repeats
             none.
         max_source_length: Tokens of a line that are translated; the rest is cut off.
-        batch_tokens: Source tokens of a batch, padding included.
+        batch_tokens: Source tokens of a batch, padding included; a line counts for `min_length` at
+            least.
         split_sentences: Translate the sentences of a line one by one, and join them again. Models
             are trained on one sentence a line; of several, they may translate only a part. `None`
             does so if the model translates; a summary is of all sentences of a line.
