@@ -208,6 +208,7 @@ def words(text: str) -> int:
         (99, ["When it rained, we stayed at home; when it did not, we went out to the sea"]),
         (10, ["When it rained, we stayed at home;", "when it did not, we went out to the sea"]),
         (8, ["When it rained, we stayed at home;", "when it did not,", "we went out to the sea"]),
+        (6, ["When it rained, we stayed -", "or went home"]),
     ],
 )
 def test_a_long_sentence_is_cut_at_clauses(limit: int, parts: list[str]) -> None:

@@ -21,7 +21,13 @@ from bothends.text.typography import plain_marks, typographic_marks
         ("the ‘best’ one", None, "the 'best' one"),
         ("„Gut“", "de", '"Gut"'),
         ("10–20 people", "en", "10-20 people"),
-        ("They won – again.", "en", "They won – again."),
+        ("London–Paris", "en", "London-Paris"),
+        ("They won – again.", "en", "They won - again."),
+        ("It was cold—very cold.", "en", "It was cold - very cold."),
+        ("— Hello.", "en", "- Hello."),
+        ("“I was about to—” he said.", "en", '"I was about to -" he said.'),
+        ("what?—he asked (one—two)——", "en", "what? - he asked (one - two) -"),
+        ("他说——好。", "zh", "他说——好。"),
         ("non‑breaking and hy\u00adphen", "en", "non-breaking and hyphen"),
         ("他说“好”。", "zh_CN", "他说“好”。"),
         ("plain 'as' \"ever\"", "en", "plain 'as' \"ever\""),
@@ -41,6 +47,14 @@ def test_plain_marks(text: str, language: str | None, expected: str) -> None:
         ("l'eau d'ici", "it’s", "fr", "l’eau d’ici"),
         ("l'eau", "it is", "fr", "l'eau"),
         ('5" e "x"', "no quotes", "pt", '5" e "x"'),
+        ("Estava frio - muito frio.", "It was cold—very cold.", "pt", "Estava frio—muito frio."),
+        ("Fazia frio - muito.", "It was cold – very cold.", "pt", "Fazia frio – muito."),
+        ("- Olá.", "— Hello.", "pt", "— Olá."),
+        ('"Eu ia -" disse.', "“I was about to—” he said.", "pt", "“Eu ia—” disse."),
+        ("a - b - c", "a - b — c", "pt", "a - b — c"),
+        ("Frio - muito - frio.", "Cold—very cold.", "pt", "Frio - muito - frio."),  # which is it?
+        ("frio - muito", "cold - very", "pt", "frio - muito"),
+        ("很冷 - 很冷", "cold—very cold", "zh", "很冷 - 很冷"),
     ],
 )
 def test_typographic_marks(text: str, source: str, language: str, expected: str) -> None:
@@ -55,7 +69,9 @@ def test_capitals_and_quotes_at_once() -> None:
 
 @pytest.mark.parametrize("format", ["text", "html", "srt"])
 def test_documents_come_back_as_they_were_written(format: str) -> None:
-    text = "1\n00:00:01,000 --> 00:00:02,000\n“It’s late.”\n" if format == "srt" else "“It’s late.”"
+    text = "“It’s late—very late.”"
+    if format == "srt":
+        text = f"1\n00:00:01,000 --> 00:00:02,000\n{text}\n"
     asked: list[str] = []
 
     def copy(sentences: Sequence[str]) -> list[str]:
@@ -64,4 +80,4 @@ def test_documents_come_back_as_they_were_written(format: str) -> None:
 
     options = DocumentOptions(language="en", target_language="pt")
     assert translate_document(text, format, copy, options).text == text  # type: ignore[arg-type]
-    assert asked == ['"It\'s late."']
+    assert asked == ['"It\'s late - very late."']

@@ -19,7 +19,7 @@ Length = Callable[[str], int]
 
 # Best places first. Each match ends where the next part begins.
 _PLACES = (
-    re.compile(r"[;:—–]\s+|[；：。！？]"),
+    re.compile(r"(?:[;:—–]|(?<=\s)-)\s+|[；：。！？]"),
     re.compile(r"[,،]\s+|[、，]"),
     re.compile(r"\s+"),
 )

@@ -12,7 +12,7 @@ from bothends.text.typography import plain_marks, typographic_marks
 
 @dataclass(frozen=True)
 class PlainWriting:
-    """Small letters for capitals and headlines, and plain quotes for typographic ones."""
+    """Small letters for capitals and headlines, plain quotes and dashes for typographic ones."""
 
     language: str | None
     target_language: str | None
