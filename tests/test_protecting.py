@@ -26,7 +26,6 @@ def test_a_quick_look_misses_nothing() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "",
         "Hello, world!",
         "In 1987, 27 people came: it rained... He said: 'Stop.' (And left.)",
         "Seven of 12 people - all old - were there in May; 3 left.",
@@ -46,10 +45,17 @@ def test_a_line_is_masked_and_mended() -> None:
     assert masked.answer("X1 X1 X2 nun") is None
 
 
-def test_a_line_of_spans_alone_asks_nothing() -> None:
-    masked = mask_line("https://a.b/c 🙂\r")
+@pytest.mark.parametrize("line", ["https://a.b/c 🙂\r", "?", " !!! ", ":)", "12", "- 3 -"])
+def test_a_line_of_spans_or_marks_alone_asks_nothing(line: str) -> None:
+    assert may_hold_spans(line)
+    masked = mask_line(line)
     assert masked is not None
-    assert (masked.text, masked.answer("")) == ("", "https://a.b/c 🙂")
+    assert (masked.text, masked.answer("")) == ("", line.strip())
+
+
+@pytest.mark.parametrize("line", ["", " \t"])
+def test_an_empty_line_is_not_looked_through(line: str) -> None:
+    assert not may_hold_spans(line)
 
 
 LINES = sentences(40, seed=5)

@@ -18,6 +18,7 @@ from bothends.documents.sentence_units import (
     SentenceRequest,
     Thing,
     has_words,
+    is_words,
     source_pieces,
 )
 
@@ -46,11 +47,11 @@ class MaskedLine:
 
 
 def mask_line(line: str, unknown_words: FindSpans | None = None) -> MaskedLine | None:
-    """The line with placeholders; None if it has nothing to protect."""
+    """The line with placeholders; None if it has words, and nothing to protect."""
     options = replace(_OPTIONS, unknown_words=unknown_words)
     cutter = FlowCutter(options, DocumentReport(), ALL_KINDS)
     before, *parts = cutter.cut([Text(line, line)], whole=True, counted=False)
     items, after = parts or ([], [])
-    if not any(isinstance(item, Thing) for item in (*before, *items, *after)):
+    if is_words(line) and not any(isinstance(item, Thing) for item in (*before, *items, *after)):
         return None
     return MaskedLine(line, before, items, after)

@@ -41,9 +41,14 @@ def _numbers() -> re.Pattern[str]:
 
 
 def may_hold_spans(line: str) -> bool:
-    """A quick look whether a line has something to protect; it suspects more than there is."""
+    """A quick look whether a line has something to protect; it suspects more than there is.
+
+    A line without a letter is nothing else: models answer "?" with anything.
+    """
     if _SIGNS.search(line) or _INSIDE.search(line):
         return True
+    if not any(map(str.isalpha, line)):
+        return bool(line) and not line.isspace()
     return _DIGIT.search(line) is not None and _numbers().search(line) is not None
 
 
