@@ -58,6 +58,15 @@ def test_an_empty_line_is_not_looked_through(line: str) -> None:
     assert not may_hold_spans(line)
 
 
+def test_what_is_on_both_sides_of_a_break_is_asked_apart() -> None:
+    masked = mask_line(r"Saved.\nGo on?")
+    assert masked is not None
+    assert (masked.text, masked.answer("")) == ("", None)
+    at_the_end = mask_line(r"Saved.\n")
+    assert at_the_end is not None
+    assert (at_the_end.text, at_the_end.answer("Salvo.")) == ("Saved.", r"Salvo.\n")
+
+
 LINES = sentences(40, seed=5)
 #: every fourth line has two spans and two sentences
 MIXED = [

@@ -11,13 +11,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 
 from bothends.documents.options import DocumentOptions, DocumentReport
-from bothends.documents.pieces import Atom, Close, Flow, New, Open, Piece, Text
+from bothends.documents.pieces import Atom, Close, Flow, New, Open, Piece, Role, Text
 from bothends.documents.protected import find_protected
 from bothends.documents.sentence_units import Item, Thing, has_words, source_pieces
 from bothends.text.clauses import cut_at_clauses
 from bothends.text.sentences import OBJECT, SEPARATOR, Span
 
 _OBJECTS = re.compile(f"{OBJECT}+")
+#: Protected spans that are no words: beside a sentence, as an image would be, or between two.
+_BESIDE: dict[str, Role] = {"symbol": "void", "escape": "break"}
 #: Letters of alphabets, which a thing may have as its ending.
 _ENDING = re.compile("[A-Za-z\u00c0-\u052f]{1,12}(?![^\\W_])")
 
@@ -74,8 +76,7 @@ class FlowCutter:
         found: list[tuple[int, int, str | None, str]] = [
             (start, end, None, "") for start, end, _ in protected
         ]
-        # Beside a sentence, as an image would be, not a word of it.
-        beside = {start for start, _, kind in protected if kind == "symbol"}
+        beside = {start: _BESIDE[kind] for start, _, kind in protected if kind in _BESIDE}
         if self._options.glossary is not None:
             taken = [(start, end) for start, end, _, _ in found]
             found += [
@@ -103,7 +104,7 @@ class FlowCutter:
                 pieces = tuple(source_pieces(inside))
                 if start in beside and target is None:
                     raw = "".join(piece.raw for piece in pieces if isinstance(piece, Text))
-                    pieces = (Atom(raw, "void"),)
+                    pieces = (Atom(raw, beside[start]),)
                 items.append(Thing(pieces, target, term))
             else:
                 items += inside
@@ -271,14 +272,14 @@ def _void_places(items: Sequence[Item]) -> list[int]:
     offset = 0
     for item in items:
         first = item.pieces[0] if isinstance(item, Thing) else None
-        if isinstance(first, Atom) and first.role == "void":
+        if isinstance(first, Atom) and first.role != "word":
             places.append(offset)
         offset += _width(item)
     return places
 
 
 def _without_voids(text: str, span: Span, voids: Sequence[int]) -> Span:
-    """The span without images and comments at its edges."""
+    """The span without images, comments and breaks at its edges."""
     start, end = span
     inside = voids[bisect_left(voids, start) : bisect_right(voids, end)]
     places = set(inside)

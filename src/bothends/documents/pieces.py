@@ -26,6 +26,9 @@ class New:
     text: str
 
 
+Role = Literal["word", "void", "break"]
+
+
 @dataclass(frozen=True, slots=True)
 class Atom:
     """Something opaque that stays as it is.
@@ -35,7 +38,7 @@ class Atom:
     """
 
     raw: str
-    role: Literal["word", "void", "break"] = "word"
+    role: Role = "word"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ _IDENTIFIERS = (
     r"(?<![\w.,:/+-])(?:\+|[A-Z]{1,8}-?)?\d{5,40}(?!\w|[.,:]\d)",
 )
 _EMAIL = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"
+_ESCAPES = r"(?:\\[nrt]){1,20}"
 _COMPARISON = "(?:[<>=!]=|[<>=≤≥≠≈])"
 # A number, or a name of one letter, perhaps with an index: words are translated.
 _OPERAND = r"(?:-?\d{1,20}(?:[.,]\d{1,20}){0,6}%?|[A-Za-z]\d?)"
@@ -63,6 +64,8 @@ _END = r"[^\s<>\"'`.,;:!?()\[\]{}" + OBJECT + "。、！？）」]"
 #: What each kind looks like. All repetitions are bounded or cannot overlap: no pattern backtracks
 #: more than a line's length.
 KINDS: dict[str, str] = {
+    # Line breaks and tabs as messages of programs spell them. \name is a command, or a directory.
+    "escape": rf"(?:(?<=\w[.!?:,;])|(?<!\\)(?!{_ESCAPES}[a-z])){_ESCAPES}",
     "code": r"(?<!`)(`+)(?!`)[^`\n]{1,500}(?<!`)\1(?!`)",
     "tag": r"</?[A-Za-z][\w:.-]{0,60}(?:\s[^<>]{0,500})?/?>",
     # in angles, too: Ann <ann@a.org>
@@ -71,7 +74,10 @@ KINDS: dict[str, str] = {
     rf"|\bwww\.[\w-]{{1,63}}\.{_REST}{{0,500}}{_END}"
     rf"|\b(?:mailto|tel|urn|doi):{_REST}{{0,200}}{_END}",
     "email": rf"<{_EMAIL}>|(?<![\w.+-]){_EMAIL}",
-    "placeholder": r"\{\{[^{}\n]{0,200}\}\}|\$\{[^{}\n]{1,200}\}|\{%[^%\n]{0,200}%\}"
+    # with messages of ICU, which have texts in braces
+    "placeholder": r"\{\w{1,40}, ?(?:plural|select(?:ordinal)?|number|date|time)\b"
+    r"(?:[^{}\n]|\{(?:[^{}\n]|\{[^{}\n]{0,80}\}){0,500}\}){0,500}\}"
+    r"|\{\{[^{}\n]{0,200}\}\}|\$\{[^{}\n]{1,200}\}|\{%[^%\n]{0,200}%\}"
     r"|\{[\w.\[\]!:$<>=^,+-]{0,80}\}|\$\([\w.]{1,80}\)"
     r"|%\([\w.]{1,80}\)[#0 +-]{0,3}[\d.]{0,6}[diouxXeEfFgGcrsa]"
     r"|(?<![\w%])%(?:\d{1,2}\$)?[#0+-]{0,3}\d{0,3}(?:\.\d{1,2})?[diouxXeEfFgGcrs@](?![\w%])"

@@ -82,6 +82,10 @@ def has_words(items: Sequence[Item]) -> bool:
     return any(isinstance(item, Text) and is_words(item.text) for item in items)
 
 
+def _is_break(thing: Thing) -> bool:
+    return any(isinstance(piece, Atom) and piece.role == "break" for piece in thing.pieces)
+
+
 class SentenceRequest:
     """A sentence as one string for a model, with names for its things."""
 
@@ -95,8 +99,10 @@ class SentenceRequest:
         self.numbers = numbers or []
         #: False: the sentence must be translated in pieces
         tags = len(_all(self.tags))
-        self.possible = numbers is not None and (
-            not tags or (tags <= MAX_TAGS and len(text) <= MAX_CHARACTERS)
+        self.possible = (
+            numbers is not None
+            and not any(map(_is_break, self.things))  # what is on both sides is no one sentence
+            and (not tags or (tags <= MAX_TAGS and len(text) <= MAX_CHARACTERS))
         )
         names = iter([style.make(number) for number in self.numbers])
         self._named = [
