@@ -19,12 +19,13 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from bothends.model.directory import read_description
-from bothends.model.shortlist import Shortlist, read_shortlist
+from bothends.model.directory import read_description, record_model
+from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist
 from bothends.text.vocabulary import VOCABULARY
 
 MAGIC = 0xF11A48D5013417F5
 HEADER = 6
+SHORT = 3  # characters of a piece, with the mark of a space
 
 
 def read_lists(path: Path) -> list[list[int]]:
@@ -56,17 +57,20 @@ def main() -> None:
     if own is None:
         raise SystemExit(f"{options.model}: no shortlist; `bothends shortlist` learns one")
     numbers = {piece: number for number, piece in enumerate(pieces(options.model / VOCABULARY))}
-    ours = [numbers.get(piece) for piece in pieces(theirs)]
+    their_pieces = pieces(theirs)
+    ours = [numbers.get(piece) for piece in their_pieces]
     always = set(own.always.tolist())
     words = [set(own.words[begin:end].tolist()) for begin, end in pairwise(own.first)]
     before = sum(map(len, words))
-    for source, targets in zip(ours, read_lists(lists), strict=True):
-        if source is not None:
+    for piece, source, targets in zip(their_pieces, ours, read_lists(lists), strict=True):
+        # Short pieces, parts of words and words that every text has, keep ours: a small file.
+        if source is not None and len(piece) > SHORT:
             found = {ours[target] for target in targets}
             words[source] |= {word for word in found if word is not None} - always
     first = np.cumsum([0, *map(len, words)])
     ids = np.array([word for each in words for word in sorted(each)], np.int64)
     Shortlist(own.source_words, own.target_words, own.always, first, ids).write(options.model)
+    record_model(options.model, [SHORTLIST])
     print(f"{options.model}: {len(ids):,} words of source words, {before:,} before")
 
 
