@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,18 @@ def assert_same_weights(one: Path, other: Path) -> None:
         np.testing.assert_array_equal(array, second[name], err_msg=name)
 
 
+def behind_the_best(model: Any, source: dict[str, Any], tokens: Sequence[int]) -> float:
+    """How far the logits of these tokens are, at most, from the best of their steps."""
+    import torch
+
+    inputs = torch.tensor([[model.config.decoder_start_token_id, *tokens[:-1]]])
+    with torch.no_grad():
+        logits = model(**source, decoder_input_ids=inputs).logits[0]
+    logits[:, model.config.pad_token_id] = -torch.inf  # never generated
+    chosen = logits.gather(1, torch.tensor(tokens)[:, None])
+    return float((logits.max(1, keepdim=True).values - chosen).max())
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -111,7 +124,11 @@ def test_to_marian_and_back(make_own: Any, changes: dict[str, Any], tmp_path: Pa
     for row in rows[:, 1:].tolist():
         expected.append(row[: row.index(end)] if end in row else row[:LIMIT])
     assert len({tuple(row) for row in expected}) > 20
-    assert [list(each.tokens) for each in found] == expected
+    differ = [i for i, each in enumerate(found) if list(each.tokens) != expected[i]]
+    assert len(differ) <= 1  # two words as good as each other: sums have another order
+    for i in differ:
+        source = {name: array[i : i + 1] for name, array in batch.items()}
+        assert behind_the_best(model, source, found[i].tokens) < 1e-4
 
     convert_model(tmp_path / "marian", ConvertOptions()).write(tmp_path / "again")
     assert_same_weights(own, tmp_path / "again")
