@@ -1,10 +1,13 @@
 """English lines of programs, offices, shops and homes, which the texts of the recipe hardly have.
 
     python everyday_lines.py --lines 30000 > everyday.en
+    python everyday_lines.py --sentences > sentences.en
 
 Parliament, dictionaries and example sentences seldom say "Sign in", "invoice" or "dishwasher". The
 teacher knows these words; students learn them from its translations of these lines. Words and
-templates are in everyday_lines.yaml. The same arguments give the same lines.
+templates are in everyday_lines.yaml; everyday_sentences.txt has what people say in turns of their
+own ("How do I unsubscribe?"): fewer lines, to be repeated more often. The same arguments give the
+same lines.
 """
 
 from __future__ import annotations
@@ -39,26 +42,50 @@ def thing_line(draw: random.Random) -> str:
     return with_articles(template.format(thing=thing, Thing=begin_with_capital(thing)))
 
 
-def message_line(draw: random.Random) -> str:
-    """A line of a message, with things of several kinds."""
+def draw_things(draw: random.Random) -> dict[str, str]:
+    """Two things of each kind: "office" and "office2" and so on."""
     chosen = {kind: draw.sample(things, 2) for kind, things in THINGS.items()}
     values = {kind: things[0] for kind, things in chosen.items()}
-    values |= {f"{kind}2": things[1] for kind, things in chosen.items()}
-    template = draw.choice(WORDS["messages"])
-    return with_articles(template.format(name=draw.choice(NAMES), day=draw.choice(DAYS), **values))
+    return values | {f"{kind}2": things[1] for kind, things in chosen.items()}
+
+
+def fill(template: str, things: dict[str, str], draw: random.Random) -> str:
+    return with_articles(template.format(name=draw.choice(NAMES), day=draw.choice(DAYS), **things))
+
+
+def message_line(draw: random.Random) -> str:
+    """A line of a message, with things of several kinds."""
+    things = draw_things(draw)
+    return fill(draw.choice(WORDS["messages"]), things, draw)
+
+
+def everyday_lines(draw: random.Random, count: int) -> list[str]:
+    """What programs say, every thing by itself, and `count` things in a sentence."""
+    things = [thing for kind in THINGS.values() for thing in kind]
+    lines = [*WORDS["interface"], *things, *(f"the {thing}" for thing in things)]
+    lines += map(begin_with_capital, things)
+    makers = [thing_line, thing_line, message_line]
+    return lines + [draw.choice(makers)(draw) for _ in range(count)]
+
+
+def sentence_lines(draw: random.Random, fillings: int = 10) -> list[str]:
+    """Whole sentences; those with blanks several times."""
+    templates = Path(__file__).with_name("everyday_sentences.txt").read_text(encoding="utf-8")
+    return [
+        fill(template, draw_things(draw), draw)
+        for template in templates.splitlines()
+        for _ in range(fillings if "{" in template else 1)
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=30_000, help="lines from templates")
+    parser.add_argument("--sentences", action="store_true", help="the sentences instead")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     draw = random.Random(options.seed)
-    things = [thing for kind in THINGS.values() for thing in kind]
-    lines = [*WORDS["interface"], *things, *(f"the {thing}" for thing in things)]
-    lines += map(begin_with_capital, things)
-    makers = [thing_line, thing_line, message_line]
-    lines += [draw.choice(makers)(draw) for _ in range(options.lines)]
+    lines = sentence_lines(draw) if options.sentences else everyday_lines(draw, options.lines)
     for line in dict.fromkeys(lines):
         print(line)
 

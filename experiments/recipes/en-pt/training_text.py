@@ -26,6 +26,7 @@ SHARES: dict[str, tuple[int, int | None]] = {
     "mdn": (150, None),
     "templates": (0, None),
     "everyday": (200, None),
+    "sentences": (100, None),
 }
 #: Which kinds make a corpus.
 CORPORA = {
@@ -34,6 +35,7 @@ CORPORA = {
     "europarl": ("europarl",),
     "mdn": ("mdn", "templates"),
     "everyday": ("everyday",),
+    "sentences": ("sentences",),
 }
 #: How many pairs of a kind `vary_pairs.py` chooses from.
 TO_VARY = {"tatoeba": 90_000, "europarl": 20_000, "templates": None}
