@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -22,7 +23,14 @@ import yaml
 WORDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 THINGS: dict[str, list[str]] = WORDS["things"]
 NAMES = "John Anna Peter Laura David Sofia Paul Julia Mark Emma Daniel Clara".split()
+MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+#: Blanks that `draw_figures` fills.
+FIGURE = re.compile(
+    r"\{(?:time|date|money|year|small|number|many|amount|percent|code|phone|flight)2?\}"
+)
 
 
 def begin_with_capital(text: str) -> str:
@@ -49,8 +57,57 @@ def draw_things(draw: random.Random) -> dict[str, str]:
     return values | {f"{kind}2": things[1] for kind, things in chosen.items()}
 
 
+def draw_figures(draw: random.Random) -> dict[str, str]:
+    """Times, dates, sums and other figures, two of each kind."""
+
+    def time() -> str:
+        hour, half = draw.randint(1, 12), draw.choice(("am", "pm"))
+        minutes = draw.choice(("", "", f":{draw.randint(0, 11) * 5:02}"))
+        forms = (
+            f"{hour}{minutes} {half}",
+            f"{hour}{minutes}{half}",
+            f"{hour}{minutes} {half[0]}.m.",
+        )
+        return draw.choice((*forms, f"{draw.randint(0, 23)}:{draw.randint(0, 59):02}"))
+
+    def date() -> str:
+        return f"{draw.choice(MONTHS)} {draw.randint(1, 28)}{draw.choice(('', '', 'th'))}"
+
+    def money() -> str:
+        sign, sum_ = draw.choice("$$$€£"), draw.randint(1, 10 ** draw.randint(1, 6))
+        return f"{sign}{sum_:,}{draw.choice(('', f'.{draw.randint(1, 99):02}'))}"
+
+    makers: dict[str, Callable[[], object]] = {
+        "time": time,
+        "date": date,
+        "money": money,
+        "year": lambda: draw.randint(1930, 2035),
+        "small": lambda: draw.randint(2, 12),
+        "number": lambda: draw.randint(10, 99),
+        "many": lambda: f"{draw.randint(1_000, 900_000):,}",
+        "amount": lambda: draw.choice(
+            (draw.randint(2, 900), f"{draw.randint(1, 90)}.{draw.randint(1, 9)}")
+        ),
+        "percent": lambda: draw.choice(
+            (draw.randint(2, 99), f"{draw.randint(1, 20)}.{draw.randint(1, 9)}")
+        ),
+        "code": lambda: draw.choice(
+            (
+                f"{draw.randint(2020, 2030)}-{draw.randint(1, 9999):04}",
+                f"A{draw.randint(1000, 99999)}",
+            )
+        ),
+        "phone": lambda: f"{draw.choice(('', '800-', '212-'))}555-{draw.randint(100, 9999):04}",
+        "flight": lambda: f"{draw.choice(('TP', 'LA', 'BA', 'AF'))} {draw.randint(10, 9999)}",
+    }
+    return {f"{kind}{second}": str(make()) for kind, make in makers.items() for second in ("", "2")}
+
+
 def fill(template: str, things: dict[str, str], draw: random.Random) -> str:
-    return with_articles(template.format(name=draw.choice(NAMES), day=draw.choice(DAYS), **things))
+    words = {"name": draw.choice(NAMES), "day": draw.choice(DAYS), **things}
+    if FIGURE.search(template):
+        words |= draw_figures(draw)
+    return with_articles(template.format(**words)).replace("..", ".")
 
 
 def message_line(draw: random.Random) -> str:
@@ -68,13 +125,19 @@ def everyday_lines(draw: random.Random, count: int) -> list[str]:
     return lines + [draw.choice(makers)(draw) for _ in range(count)]
 
 
-def sentence_lines(draw: random.Random, fillings: int = 10) -> list[str]:
-    """Whole sentences; those with blanks several times."""
+def sentence_lines(draw: random.Random, fillings: int = 10, figures: int = 40) -> list[str]:
+    """Whole sentences; those with blanks several times, most often those with figures."""
     templates = Path(__file__).with_name("everyday_sentences.txt").read_text(encoding="utf-8")
+
+    def times(template: str) -> int:
+        if FIGURE.search(template):
+            return figures
+        return fillings if "{" in template else 1
+
     return [
         fill(template, draw_things(draw), draw)
         for template in templates.splitlines()
-        for _ in range(fillings if "{" in template else 1)
+        for _ in range(times(template))
     ]
 
 

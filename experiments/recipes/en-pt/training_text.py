@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 from pathlib import Path
 
 Pair = tuple[str, str]
@@ -27,6 +28,7 @@ SHARES: dict[str, tuple[int, int | None]] = {
     "templates": (0, None),
     "everyday": (200, None),
     "sentences": (100, None),
+    "covering": (0, None),
 }
 #: Which kinds make a corpus.
 CORPORA = {
@@ -36,7 +38,10 @@ CORPORA = {
     "mdn": ("mdn", "templates"),
     "everyday": ("everyday",),
     "sentences": ("sentences",),
+    "covering": ("covering",),
 }
+CLOCK = re.compile(r"\d{1,2}(?::\d\d)? ?[ap]\.?m\b", re.IGNORECASE)
+CURRENCIES = {"€": "euro", "£": "libra", "$": "dólar"}
 #: How many pairs of a kind `vary_pairs.py` chooses from.
 TO_VARY = {"tatoeba": 90_000, "europarl": 20_000, "templates": None}
 
@@ -50,7 +55,10 @@ def read_pairs(directory: Path, name: str) -> list[Pair]:
     pairs = [
         (source, excuse(source, small_letters(source, target)))
         for source, target in zip(*sides, strict=False)
-        if source.strip() and target.strip() and is_whole(source, target)
+        if source.strip()
+        and target.strip()
+        and is_whole(source, target)
+        and keeps_figures(source, target)
     ]
     random.Random(name).shuffle(pairs)
     return pairs
@@ -67,6 +75,25 @@ def is_whole(source: str, target: str) -> bool:
     """Not "Log off (": a bracket that the teacher opened, and nothing else."""
     opened = target.count("(") - target.count(")")
     return opened == source.count("(") - source.count(")")
+
+
+def keeps_figures(source: str, target: str) -> bool:
+    """Not "$22,37,49" for "$22,373.49", nor a time that is lost, nor euros.
+
+    The teacher may write 20:25 for 8:25 pm, 1.000,5 for 1,000.5, and XII for the 12th century.
+    """
+    if "centur" in source:
+        return True
+    digits = re.sub(r"\D", "", target)
+    numbers = re.findall(r"\d[\d.,]*", CLOCK.sub("", source))
+    return (
+        all(re.sub(r"\D", "", number) in digits for number in numbers)
+        and len(digits) >= len(re.findall(r"\d", CLOCK.sub("1", source)))
+        and all(
+            sign not in source or sign in target or name in target.lower()
+            for sign, name in CURRENCIES.items()
+        )
+    )
 
 
 def excuse(source: str, target: str) -> str:
