@@ -78,29 +78,30 @@ def read_marian(path: Path) -> dict[str, Array]:
 
 
 def pieces_to_keep(model: bytes, texts: list[Path], size: int) -> list[int]:
-    """The ids of `size` pieces: every character, a quarter by the text, the rest by the teacher.
+    """The ids of `size` pieces: every character, and what is frequent on the web or in the texts.
 
     The teacher's vocabulary has the words of the web, by how common they are; a text has the words
     of its kind. A word whose piece is dropped is spelled in pieces that the encoder hardly knows.
     """
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     pieces = [processor.id_to_piece(token) for token in range(processor.get_piece_size())]
-    share: dict[int, float] = defaultdict(float)
+    by_teacher = sorted(range(len(pieces)), key=processor.get_score, reverse=True)
+    zipf = {token: 1 / (rank + 10) for rank, token in enumerate(by_teacher)}
+    total = sum(zipf.values())
+    share = defaultdict(float, {token: each / total for token, each in zipf.items()})
     for path in texts:
         lines = path.read_text(encoding="utf-8").splitlines()
         counts: Counter[int] = Counter()
         for ids in processor.encode(lines):
             counts.update(ids)
-        for token, count in counts.items():  # each file counts the same
-            share[token] += count / counts.total()
+        for token, count in counts.items():  # each file counts the same, all as much as the web
+            share[token] += count / counts.total() / len(texts)
     wanted = set(CHARACTERS)
     always = [i for i, piece in enumerate(pieces) if piece.removeprefix(SPACE) in wanted]
-    by_text = sorted(share, key=share.__getitem__, reverse=True)[: size // 4]
-    by_teacher = sorted(range(len(pieces)), key=processor.get_score, reverse=True)
-    chosen = dict.fromkeys([pieces.index(SPACE), *always, *by_text, *by_teacher])
+    by_share = sorted(share, key=share.__getitem__, reverse=True)
     usable = [
         token
-        for token in chosen
+        for token in dict.fromkeys([pieces.index(SPACE), *always, *by_share])
         if token not in (END, UNKNOWN) and sum(map(str.isdigit, pieces[token])) < 2
     ]
     return sorted(usable[:size])
