@@ -20,6 +20,8 @@ SOURCES = Path("src/bothends/engines/native/csrc")
 FLAGS = [
     "-std=c++17",
     "-O3",
+    # Python's own flags ask for symbols of a debugger: nineteen twentieths of the extension.
+    "-g0",
     "-fvisibility=hidden",
     "-pthread",
     # A product and a sum are rounded one after the other everywhere, in vectors and in their tails.

@@ -101,6 +101,8 @@ def test_an_installation_translates(
     ).stdout.splitlines()
     assert where.startswith(str(prefix))
     assert translated.startswith(f"{engine} Um cão")
+    for built in prefix.rglob("_native*.so"):  # symbols of a debugger: nineteen twentieths of it
+        assert b".debug_info" not in built.read_bytes()
     version = run(
         sys.executable, "-m", "bothends", "--version", cwd=tmp_path, PYTHONPATH=str(prefix)
     )
