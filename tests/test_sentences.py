@@ -20,7 +20,7 @@ from bothends.text.abbreviations import _NAMES, _NUMBERS, _STARTERS
 from bothends.text.clauses import cut_at_clauses
 from bothends.text.languages import _TWO_LETTERS, short_code
 from bothends.text.sentences import Span, holds_several, split_sentences
-from bothends.translating.text_model import WITHOUT_SPACES, join_sentences
+from bothends.translating.line_job import WITHOUT_SPACES, join_sentences
 from bothends.translating.translation import EMPTY, TranslationOptions
 
 NO_SPACES = {"ja", "zh"}

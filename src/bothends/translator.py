@@ -36,9 +36,11 @@ from bothends.text.arguments import (
     check_text,
 )
 from bothends.text.vocabulary import Vocabularies
+from bothends.translating.line_job import Translating
 from bothends.translating.loading import load_model
+from bothends.translating.pair_job import NumberedPair, Scoring
 from bothends.translating.streaming import Workers, split_into_windows
-from bothends.translating.text_model import NumberedPair, Scoring, TextModel, Translating
+from bothends.translating.text_model import TextModel
 from bothends.translating.translation import (
     BATCH_TOKENS,
     MAX_SCORED_LENGTH,

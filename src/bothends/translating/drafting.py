@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from bothends.errors import UsageError
 from bothends.text.sentences import split_sentences
+from bothends.translating.line_job import Translating
 from bothends.translating.streaming import WindowTasks
-from bothends.translating.text_model import EncodedPair, Translating
+from bothends.translating.text_model import EncodedPair
 from bothends.translating.translation import Translation, TranslationOptions
 
 
