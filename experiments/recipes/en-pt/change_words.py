@@ -3,7 +3,8 @@
     python change_words.py MODEL --teacher MODEL_DIRECTORY --text a.en a.pt ... --output CHANGED
 
 The model's embeddings are its teacher's, so that a piece which `begin.py` left out can come in with
-the teacher's own values, and hardly has to be learned. Pieces that the model has keep theirs.
+the teacher's own values, and hardly has to be learned. Pieces that the model has keep theirs. A
+model that has only its int8 graphs, as in the package, will do.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import numpy as np
 from begin import UNKNOWN, Array, new_vocabulary, pieces_to_keep, read_marian
 
 from bothends.convert.result import ConvertedModel
-from bothends.model.directory import read_description
+from bothends.engines.onnx.rounded import read_rounded_weights
+from bothends.model.directory import WEIGHTS, read_description
 from bothends.model.spec import Network
-from bothends.model.weights import in_float32, read_weights
+from bothends.model.weights import Weights, in_float32, read_weights
 from bothends.text.vocabulary import VOCABULARY, Vocabularies
 
 
@@ -56,7 +58,11 @@ def main() -> None:
     old = Vocabularies.load(options.model, description.model.special).target
     places = {piece: token for token, piece in enumerate(old.pieces(range(old.size)))}
     own_rows = [places.get(piece) for piece in vocabulary.pieces(range(vocabulary.size))]
-    weights = in_float32(read_weights(options.model, description))
+    weights: Weights
+    if (options.model / WEIGHTS).exists():
+        weights = in_float32(read_weights(options.model, description))
+    else:
+        weights = read_rounded_weights(options.model, description)
     network = Network.of(description.model, description.order)
     assert network.output_bias
     for name, theirs in (
