@@ -1,9 +1,10 @@
 """Add to a model's shortlist the words that the teacher's own shortlist has for each source word.
 
-    python widen_shortlist.py --teacher MODEL_DIRECTORY MODEL
+    python widen_shortlist.py --teacher MODEL_DIRECTORY MODEL [--up-to WORDS]
 
 The teacher's comes from far more text than the recipe has. Our pieces are pieces of its vocabulary,
-so its lists need no translation: pieces that only one of the two has are left out.
+so its lists need no translation: pieces that only one of the two has are left out. `--up-to` keeps
+the file small: a list is filled up to so many words, the most frequent first; longer ones stay.
 
     lex.*.bin    six 64-bit numbers (magic, checksum, frequent words, best words, length of both
                  arrays); then where the words of each source word begin, 64 bits each, and the
@@ -48,6 +49,7 @@ def pieces(path: Path) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--teacher", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--up-to", type=int, default=10_000, metavar="WORDS")
     parser.add_argument("model", type=Path)
     options = parser.parse_args()
     (theirs,) = options.teacher.glob("vocab.*.spm")
@@ -65,8 +67,11 @@ def main() -> None:
     for piece, source, targets in zip(their_pieces, ours, read_lists(lists), strict=True):
         # Short pieces, parts of words and words that every text has, keep ours: a small file.
         if source is not None and len(piece) > SHORT:
-            found = {ours[target] for target in targets}
-            words[source] |= {word for word in found if word is not None} - always
+            found = [ours[target] for target in sorted(targets)]  # the most frequent words first
+            new = [
+                word for word in found if word is not None and word not in words[source] | always
+            ]
+            words[source] |= set(new[: max(0, options.up_to - len(words[source]))])
     first = np.cumsum([0, *map(len, words)])
     ids = np.array([word for each in words for word in sorted(each)], np.int64)
     Shortlist(own.source_words, own.target_words, own.always, first, ids).write(options.model)
