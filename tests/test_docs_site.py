@@ -98,7 +98,12 @@ def test_every_page_is_in_the_site_and_asks_for_nothing_from_elsewhere(tmp_path:
         loaded = re.findall(r'<(?:script|img|link|iframe)[^>]*?(?:src|href)="(https?:[^"]*)"', text)
         assert not loaded, path
     api = (site / "api.html").read_text(encoding="utf-8")
-    for member in ("Translator.translate", "GenerationOrder.parse", "Translation.text"):
+    for member in (
+        "Translator.translate",
+        "Translator.score",
+        "GenerationOrder.parse",
+        "Translation.text",
+    ):
         assert re.search(rf'id="[\w.]*{re.escape(member)}"', api), member
     # Attributes are described where they are shown, and not in a second list.
     assert "Attributes:" not in api

@@ -19,34 +19,17 @@ from typing import TYPE_CHECKING, Any, overload
 
 from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision
-from bothends.errors import UsageError
 from bothends.model.directory import Description
 from bothends.model.shortlist import Shortlist
 from bothends.search.generator import Generator
-from bothends.search.options import check_whole_number
-from bothends.search.scoring import ForcedScore
-from bothends.text.arguments import (
-    ONE_DRAFT,
-    SOURCES,
-    STREAM,
-    TARGETS,
-    TEXTS,
-    check_lines,
-    check_pair,
-    check_text,
-)
+from bothends.text.arguments import ONE_DRAFT, STREAM, TEXTS, check_lines, check_text
 from bothends.text.vocabulary import Vocabularies
 from bothends.translating.line_job import Translating
 from bothends.translating.loading import load_model
-from bothends.translating.pair_job import NumberedPair, Scoring
+from bothends.translating.scorer import Scorer
 from bothends.translating.streaming import Workers, split_into_windows
 from bothends.translating.text_model import TextModel
-from bothends.translating.translation import (
-    BATCH_TOKENS,
-    MAX_SCORED_LENGTH,
-    Translation,
-    TranslationOptions,
-)
+from bothends.translating.translation import Translation, TranslationOptions
 
 if TYPE_CHECKING:
     from collections.abc import Generator as Stream
@@ -57,7 +40,7 @@ if TYPE_CHECKING:
     from bothends.translating.translation import OptionFields
 
 
-class Translator:
+class Translator(Scorer):
     """A loaded model. Thread-safe: any number of threads may call any of its methods at once.
 
     All calls share one pool of `threads` workers, each of which translates one batch on one core;
@@ -283,48 +266,6 @@ class Translator:
             raise TypeError(ONE_DRAFT)
         lines = list(check_lines(TEXTS, text))
         return await asyncio.to_thread(lambda: self.translate(lines, options, **changes))
-
-    def score(
-        self,
-        sources: Iterable[str],
-        targets: Iterable[str | Sequence[int]],
-        *,
-        max_length: int = MAX_SCORED_LENGTH,
-        batch_tokens: int = BATCH_TOKENS,
-    ) -> list[ForcedScore]:
-        """The log probability of each target, given its source.
-
-        A target is text, or the `tokens` of a `Translation`: text can be cut into tokens in more
-        than one way, and is scored as the vocabulary cuts it. A source or target of more than
-        `max_length` tokens is an error, because the score of a part of it would mean little.
-        """
-        sources = list(check_lines(SOURCES, sources))
-        targets = list(check_lines(TARGETS, targets, or_tokens=True))
-        check_whole_number("batch_tokens", batch_tokens, 1)
-        if len(sources) != len(targets):
-            raise UsageError(f"{len(sources)} sources, but {len(targets)} targets: expected pairs")
-        pairs = [
-            NumberedPair(number, source, target)
-            for number, (source, target) in enumerate(zip(sources, targets, strict=True), start=1)
-        ]
-        job = Scoring(self._model, max_length, self.threads)
-        return list(self._workers.stream([pairs] if pairs else [], job, batch_tokens))
-
-    def stream_scores(
-        self,
-        pairs: Iterable[tuple[str, str | Sequence[int]]],
-        *,
-        max_length: int = MAX_SCORED_LENGTH,
-        batch_tokens: int = BATCH_TOKENS,
-    ) -> Stream[ForcedScore, None, None]:
-        """As `score`, pair by pair, in memory that does not grow with their number."""
-        check_whole_number("batch_tokens", batch_tokens, 1)
-        numbered = (
-            NumberedPair(number, *check_pair(number, pair))
-            for number, pair in enumerate(pairs, start=1)
-        )
-        job = Scoring(self._model, max_length, self.threads)
-        return self._workers.stream(split_into_windows(numbered), job, batch_tokens)
 
     def fill(
         self,
