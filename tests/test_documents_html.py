@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bothends.documents import DocumentOptions, translate_document
 from bothends.documents.html import html_skeleton
 from bothends.documents.html_scanner import scan_html
-from fake_translators import EVERY, reverse, upper
+from fake_translators import EVERY, identity, reverse, silence, upper
 
 CASES = [
     ("<p>Some <b>bold</b> text.</p>", "<p>SOME <b>BOLD</b> TEXT.</p>"),
@@ -20,7 +20,7 @@ CASES = [
     ("<pre>a\n b</pre><script>a<b</script><style>p{}</style>",) * 2,
     ("<title>a &amp; b</title>", "<title>A &amp; B</title>"),
     ("<!-- a <b> --><!doctype html><?php a ?>",) * 2,
-    ("<a href=\"x?a=1&amp;b=2\" title='t'>go</a>", "<a href=\"x?a=1&amp;b=2\" title='t'>GO</a>"),
+    ("<a href=\"x?a=1&amp;b=2\" title='t'>go</a>", "<a href=\"x?a=1&amp;b=2\" title='T'>GO</a>"),
     ("a < 6 & b &copy; <3", "a < 6 &amp; B &copy; <3"),
     ("all &lt;and & some", "ALL &lt;AND &amp; SOME"),
     ("5 < 6 & 7", "5 < 6 & 7"),  # nothing to translate, nothing touched
@@ -34,7 +34,7 @@ CASES = [
     ("<p>a <i>b. C</i> d</p>", "<p>A <i>B. C</i> D</p>"),
     ("a <x-y>b</x-y>\r\n  c", "A <x-y>B</x-y>\r\n  C"),
     ("<p>a <a name=x></a>b</p>", "<p>A <a name=x></a>B</p>"),
-    ("a <img alt='i' src=x> b", "A <img alt='i' src=x> B"),
+    ("a <img alt='i' src=x> b", "A <img alt='I' src=x> B"),
     ("<textarea>a</textarea><option>b", "<textarea>a</textarea><option>B"),
 ]
 
@@ -89,15 +89,90 @@ def test_what_is_raised_stays_with_its_word(source: str, expected: str, asked: s
     assert result.text == expected
 
 
-def test_attributes_on_request() -> None:
-    source = (
-        '<p title="a tip">x <img alt="an &quot;i&quot;" src="y z"></p><script>" alt=\'q\'"</script>'
-    )
-    kept = translate_document(source, "html", upper)
-    assert "a tip" in kept.text
-    changed = translate_document(source, "html", upper, DocumentOptions(attributes=True))
-    expected = '<p title="A TIP">X <img alt="AN &quot;I&quot;" src="y z"></p>'
-    assert changed.text == expected + "<script>\" alt='q'\"</script>"
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (
+            '<p title="a tip">x <img alt="an &quot;i&quot;" src="y z"></p>',
+            '<p title="A TIP">X <img alt="AN &quot;I&quot;" src="y z"></p>',
+        ),
+        (
+            "<input placeholder=name aria-label='a &amp; b'>",
+            "<input placeholder=NAME aria-label='A &amp; B'>",
+        ),
+        ("<td title='a'title=\"b\">c", "<td title='A'title=\"B\">C"),
+        ("x <img ALT = 'a b'/> <a\ntitle='c'>y</a>", "X <img ALT = 'A B'/> <a\ntitle='C'>Y</a>"),
+        ("<p title='one. two?'>", "<p title='ONE. TWO?'>"),
+        ("<p title='this > that'>d", "<p title='THIS > THAT'>D"),
+        ("<textarea placeholder='a b'>c</textarea>", "<textarea placeholder='A B'>c</textarea>"),
+        (
+            "a <svg aria-label='b'><title>c</title></svg>",
+            "A <svg aria-label='B'><title>c</title></svg>",
+        ),
+    ],
+)
+def test_what_people_see_of_attributes_is_translated(source: str, expected: str) -> None:
+    result = translate_document(source, "html", upper)
+    assert (result.text, result.report.kept_blocks) == (expected, 0)
+    assert translate_document(source, "html", identity).text == source
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # nothing to read
+        '<img alt=""><img alt><img alt="12:30 -"><input placeholder="&gt;&#49;">',
+        # addresses, files, code
+        '<p title="https://a.org/b c.png"><img alt="a/b/c.png"><img alt="{{ site.title }}">',
+        '<p title="getName"><p title="get_name()"><img alt="IMG2034"><img alt="x=1">',
+        "<script title='a b'></script><code title='a b'>c</code><link title='a b' rel=stylesheet>",
+        # other attributes, values that look like attributes, comments
+        "<p data-x=' title=\"a b\" ' class='a b' content='a b'><!-- <p title='a b'> -->",
+        "<p data-title='a b' x-alt='a b'>",
+        # by the word of its author
+        "<img alt='a b' translate=no><p translate='no' title='a b'>c</p>",
+        "<p class='x notranslate' title='a b'>c</p><div translate=no><img alt='a b'></div>",
+        # a quote that is never closed
+        '<p title=\'a title="b c"',
+        '<p title = \'a title="b c"',
+    ],
+)
+def test_attributes_without_text_for_people_stay(source: str) -> None:
+    assert translate_document(source, "html", upper).text == source
+
+
+def test_attributes_can_be_left_alone() -> None:
+    source = "<p title='a b'>c <img alt=d></p>"
+    result = translate_document(source, "html", upper, DocumentOptions(attributes=False))
+    assert result.text == "<p title='a b'>C <img alt=d></p>"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<p title='a'>", "<p title='&lt;b&gt; &amp; &#x27; \"'>"),
+        ('<p title="a">', '<p title="&lt;b&gt; &amp; \' &quot;">'),
+        ("<p title=a>", '<p title="&lt;b&gt; &amp; \' &quot;">'),
+    ],
+)
+def test_a_translation_stays_in_its_attribute(source: str, expected: str) -> None:
+    result = translate_document(source, "html", lambda asked: ["<b> & ' \""] * len(asked))
+    assert result.text == expected
+
+
+def test_attributes_are_asked_for_with_the_text_and_once() -> None:
+    calls: list[list[str]] = []
+
+    def translate(sentences: Sequence[str]) -> Sequence[str]:
+        calls.append(list(sentences))
+        return upper(sentences)
+
+    translate_document("<p title='a b'>c</p><p title='a b'><img alt='d'>", "html", translate)
+    assert calls == [["c", "a b", "d"]]
+
+
+def test_an_empty_translation_leaves_an_attribute_as_it_is() -> None:
+    assert translate_document("<img alt='a b'>", "html", silence).text == "<img alt='a b'>"
 
 
 WORDS = st.sampled_from(
@@ -129,6 +204,7 @@ INLINE = st.recursive(
         inner.map('<a href="x&amp;y">{}</a>'.format),
         inner.map("<span class='s'><i>{}</i></span>".format),
         inner.map("<code>{}</code>".format),
+        TEXT.map("<img alt=\"{}\" title='{}' placeholder={}>".replace("{}", "{0}").format),
         inner.map("<b>{}".format),
         inner.map("{}</i>".format),
         st.tuples(inner, inner).map("<br>".join),

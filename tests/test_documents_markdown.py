@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ CASES = [
     ("# A *great* title ##\n", "# A *GREAT* TITLE ##\n"),
     ("Title\n=====\n\ntext", "TITLE\n=====\n\nTEXT"),
     ("Some **bold** and `code()`.", "SOME **BOLD** AND `code()`."),
-    ('[a link](http://x.y/z "t") here', '[A LINK](http://x.y/z "t") HERE'),
+    ('[a link](http://x.y/z "t") here', '[A LINK](http://x.y/z "T") HERE'),
     ("see [ref]\n\n[ref]: http://x.y\n", "SEE [REF][ref]\n\n[ref]: http://x.y\n"),
     ("see [two\nwords][]\n\n[two words]: /x\n", "SEE [TWO\nWORDS][two words]\n\n[two words]: /x\n"),
     ("- [ ] one\n- [x] two\n  more\n", "- [ ] ONE\n- [x] TWO\n  MORE\n"),
@@ -52,7 +53,7 @@ CASES = [
     ("a <kbd>key</kbd> and <b>bold</b>", "A <kbd>key</kbd> AND <b>BOLD</b>"),
     ("a&nbsp;b &lt;cc d \\*e\\*", "A B \\<CC D \\*E\\*"),
     ("snake_case and a * b", "snake_case AND A \\* B"),
-    ("![an image](x.png) and text", "![an image](x.png) AND TEXT"),
+    ("![an image](x.png) and text", "![AN IMAGE](x.png) AND TEXT"),
     ("one  \ntwo\\\nthree", "ONE  \nTWO\\\nTHREE"),
     ("at <http://x.y> now[^1]\n\n[^1]: a note\n", "AT <http://x.y> NOW[^1]\n\n[^1]: A NOTE\n"),
     ("now[^1]\n\n[^1]: note\n", "NOW[^1]\n\n[^1]: note\n"),
@@ -122,10 +123,46 @@ def test_a_translation_is_only_text(sentence: str, translation: str) -> None:
     assert seen.split() == translation.split()
 
 
-def test_descriptions_of_images_on_request() -> None:
-    source = "![an image](x.png) text ![ref][]\n\n[ref]: y.png\n"
-    result = translate_document(source, "markdown", upper, DocumentOptions(attributes=True))
-    assert result.text == "![AN IMAGE](x.png) TEXT ![ref][]\n\n[ref]: y.png\n"
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (
+            "![an image](x.png) text ![ref][]\n\n[ref]: y.png\n",
+            "![AN IMAGE](x.png) TEXT ![ref][]\n\n[ref]: y.png\n",
+        ),
+        ("![what a view!](x.png 'a & b')", "![WHAT A VIEW!](x.png 'A & B')"),
+        ("![a b][c]\n\n[c]: x.png 'd'", "![A B][c]\n\n[c]: x.png 'd'"),
+        ('see [a *b*](x "c d") now', 'SEE [A *B*](x "C D") NOW'),
+        ("[![a b](x.png)](y 'c')", "[![A B](x.png)](y 'C')"),
+        ("| ![a b](x) |\n|---|\n| [c](y 'd') |", "| ![A B](x) |\n|---|\n| [C](y 'D') |"),
+        ('a <img alt="b c" src=x> <a title=d>e</a>', 'A <img alt="B C" src=x> <a title=D>E</a>'),
+        ('<p>\n<img alt="b c">\n</p>', '<p>\n<img alt="B C">\n</p>'),
+        # nothing for people, or too much markup
+        ("![a.png](a.png) ![12](b.png '') [getName](c 'getName')",) * 2,
+        ("![*a* b](a.png) <img alt='a b' translate=no>",) * 2,
+        ("`![a b](c 'd')` <span title=getName>12</span>",) * 2,
+    ],
+)
+def test_descriptions_and_titles_are_translated(source: str, expected: str) -> None:
+    result = translate_document(source, "markdown", upper)
+    expected = expected.replace("[getName](", "[GETNAME](")
+    assert (result.text, result.report.kept_blocks) == (expected, 0)
+    assert translate_document(source, "markdown", identity).text == source
+
+
+def test_descriptions_and_titles_can_be_left_alone() -> None:
+    source = "![a b](x.png 'c') <img alt=d> e"
+    result = translate_document(source, "markdown", upper, DocumentOptions(attributes=False))
+    assert result.text == "![a b](x.png 'c') <img alt=d> E"
+
+
+def test_a_description_or_title_that_does_not_fit_leaves_the_text_translated() -> None:
+    def translate(sentences: Sequence[str]) -> list[str]:
+        return ["`" if sentence == "a b" else sentence.upper() for sentence in sentences]
+
+    # The mark in the title would make code of what stands between it and the one in the text.
+    result = translate_document("` [12](y 'a b')! Two words.", "markdown", translate)
+    assert (result.text, result.report.kept_blocks) == ("` [12](y 'a b')! TWO WORDS.", 0)
 
 
 def readmes() -> dict[str, str]:
@@ -206,6 +243,8 @@ INLINE = st.recursive(
         inner.map("<b>{}</b>".format),
         inner.map("`{}`".format),
         inner.map("![{}](i.png)".format),
+        st.tuples(inner, TEXT).map(lambda pair: '[{}](x.y "{}")'.format(*pair)),
+        st.tuples(TEXT, TEXT).map(lambda pair: "<img alt='{}' title={}>".format(*pair)),
         st.tuples(inner, inner).map("\n".join),
         st.tuples(inner, inner).map("  \n".join),
     ),

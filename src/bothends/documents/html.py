@@ -1,4 +1,5 @@
-"""HTML: running text is translated in place; tags, attributes, scripts and code stay to the letter.
+"""HTML: running text is translated in place; tags, scripts and code stay to the letter, and so do
+attributes but for those that people see (`html_attributes`).
 
 A scanner finds the text with its offsets, since parsers that build a tree keep none; selectolax
 (Lexbor) reads input and output as a browser does and judges that both have the same skeleton.
@@ -8,16 +9,16 @@ pages that a browser reads otherwise.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape, unescape
 from typing import Any
 
 from bothends.documents.flows import FlowTranslator
+from bothends.documents.html_attributes import SEEN, AttributeTexts, is_kept
 from bothends.documents.html_scanner import OPAQUE_NAMES, VOID_NAMES, HtmlToken, scan_html
+from bothends.documents.html_text import text_pieces, write_html
 from bothends.documents.options import DocumentOptions, DocumentReport
-from bothends.documents.pieces import Atom, Close, Flow, New, Open, Piece, Text
+from bothends.documents.pieces import Atom, Close, Open, Piece
 from bothends.documents.raised import with_raised_opaque
 
 #: Elements that stand inside a sentence. All others end it.
@@ -27,12 +28,6 @@ _INLINE_LIST = (
     "sup svg time tt u var wbr "
 )
 _INLINE = frozenset(_INLINE_LIST.split())
-_ENTITY = re.compile(r"&(?:#\d{1,8};?|#[xX][0-9a-fA-F]{1,7};?|[A-Za-z][A-Za-z0-9]{1,32};)")
-_KEPT = re.compile(r"""\stranslate\s*=\s*["']?no\b|\sclass\s*=\s*["'][^"']*\bnotranslate\b""", re.I)
-#: Attributes that readers see.
-_ATTRIBUTE = re.compile(
-    r"""(\s(?:alt|title|placeholder|aria-label|summary)\s*=\s*)("[^"<>]*"|'[^'<>]*')""", re.I
-)
 #: Lexbor's time grows with the square of the depth. What is deeper is not judged: its tags are
 #: never moved, since it is translated in pieces.
 MAX_DEPTH = 500
@@ -43,26 +38,33 @@ def translate_html(
 ) -> str:
     """Translate the running text of a page or of a fragment of one."""
     parts, depth = html_parts(text)
-    if options.attributes:
-        _translate_attributes(parts, translator)
     judge = _Judge(text) if depth <= MAX_DEPTH else None
     pending = [part for part in parts if isinstance(part, HtmlRun)]
-    for run, pieces in zip(pending, _ask(translator, pending, judge is None), strict=True):
-        run.new = write_html(pieces)
+    texts = AttributeTexts()
+    if options.attributes:
+        for part in parts:
+            texts.note_pieces(part.pieces) if isinstance(part, HtmlRun) else texts.note(part)
+    flows = [*(run.pieces for run in pending), *texts.flows()]
+    answers = translator.translate(flows, in_pieces=judge is None)
+    texts.learn(answers[len(pending) :])
+    for run, pieces in zip(pending, answers, strict=False):
+        run.pieces = texts.written_pieces(run.pieces)
+        run.new = write_html(texts.written_pieces(pieces))
+    parts = [texts.written(part) if isinstance(part, str) else part for part in parts]
     if judge is None or judge.accepts(_joined(parts)):
         return _joined(parts)
     # Which runs are to blame? Runs are independent, so halves can be tried apart.
     blamed = list(_blamed(pending, parts, judge))
-    for run, pieces in zip(blamed, _ask(translator, blamed, True), strict=True):
+    again = translator.translate([run.pieces for run in blamed], in_pieces=True)
+    for run, pieces in zip(blamed, again, strict=True):
         run.new = write_html(pieces)
     if not judge.accepts(_joined(parts)):
         kept = list(_blamed(pending, parts, judge))
         report.kept_blocks += len(kept)
-    if not judge.accepts(_joined(parts)):
-        for run in pending:
-            run.new = run.source
-        report.kept_blocks = len(pending)
-    return _joined(parts)
+    if judge.accepts(_joined(parts)):
+        return _joined(parts)
+    report.kept_blocks = len(pending)
+    return text
 
 
 @dataclass
@@ -75,10 +77,6 @@ class HtmlRun:
     @property
     def source(self) -> str:
         return write_html(self.pieces)
-
-
-def _ask(translator: FlowTranslator, runs: Sequence[HtmlRun], in_pieces: bool) -> list[list[Piece]]:
-    return translator.translate([run.pieces for run in runs], in_pieces=in_pieces)
 
 
 def _joined(parts: Sequence[str | HtmlRun]) -> str:
@@ -110,13 +108,6 @@ def _blamed(
             stack += [group[middle:], group[:middle]]
 
 
-def write_html(pieces: Sequence[Piece]) -> str:
-    """Pieces as HTML; new text is escaped."""
-    return "".join(
-        escape(piece.text, quote=False) if isinstance(piece, New) else piece.raw for piece in pieces
-    )
-
-
 # Cutting a page into source and runs
 
 
@@ -144,7 +135,7 @@ def _with_opaque(tokens: Iterator[HtmlToken]) -> Iterator[HtmlToken]:
     """The tokens with each opaque element as one token: inline code is a word of its sentence."""
     for token in tokens:
         opaque = token.kind == "open" and (
-            token.name in OPAQUE_NAMES or (_KEPT.search(token.raw) and token.name not in VOID_NAMES)
+            token.name in OPAQUE_NAMES or (is_kept(token.raw) and token.name not in VOID_NAMES)
         )
         if not opaque or token.raw.endswith("/>"):
             yield token
@@ -173,20 +164,6 @@ def _pieces(token: HtmlToken) -> list[Piece]:
     if token.name == "br":
         return [Atom(token.raw, "break")]
     return [Atom(token.raw, "word" if token.kind == "raw" else "void")]
-
-
-def text_pieces(raw: str) -> list[Piece]:
-    """Text with its entities, each with its spelling."""
-    pieces: list[Piece] = []
-    cursor = 0
-    for match in _ENTITY.finditer(raw):
-        if match.start() > cursor:
-            pieces.append(Text(raw[cursor : match.start()], raw[cursor : match.start()]))
-        pieces.append(Text(unescape(match[0]), match[0]))
-        cursor = match.end()
-    if cursor < len(raw):
-        pieces.append(Text(raw[cursor:], raw[cursor:]))
-    return pieces
 
 
 def _balanced(tokens: Sequence[tuple[HtmlToken, list[Piece]]]) -> list[str | HtmlRun]:
@@ -236,48 +213,6 @@ def _balanced(tokens: Sequence[tuple[HtmlToken, list[Piece]]]) -> list[str | Htm
     return parts
 
 
-def _translate_attributes(parts: list[str | HtmlRun], translator: FlowTranslator) -> None:
-    """Replace what readers see of attributes, in literal tags and in those of runs."""
-    found: list[str] = []
-
-    def note(match: re.Match[str]) -> str:
-        found.append(match[2][1:-1])
-        return match[0]
-
-    def every(change: Any) -> None:
-        for number, part in enumerate(parts):
-            if isinstance(part, str):
-                parts[number] = _ATTRIBUTE.sub(change, part) if _is_tag(part) else part
-            else:
-                part.pieces = [_retagged(piece, change) for piece in part.pieces]
-
-    every(note)
-    flows: list[Flow] = [text_pieces(value) for value in found]
-    answers = iter(translator.translate(flows))
-
-    def replace(match: re.Match[str]) -> str:
-        quote = match[2][0]
-        value = "".join(
-            escape(piece.text) if isinstance(piece, New) else piece.raw for piece in next(answers)
-        )
-        return f"{match[1]}{quote}{value}{quote}"
-
-    every(replace)
-
-
-def _is_tag(raw: str) -> bool:
-    """Whether this is one tag, and not a script or another opaque element."""
-    return raw.startswith("<") and raw.find(">") == len(raw) - 1
-
-
-def _retagged(piece: Piece, change: Any) -> Piece:
-    if isinstance(piece, Open):
-        return Open(_ATTRIBUTE.sub(change, piece.raw))
-    if isinstance(piece, Atom) and piece.role == "void" and _is_tag(piece.raw):
-        return Atom(_ATTRIBUTE.sub(change, piece.raw), "void")
-    return piece
-
-
 # Judging
 
 
@@ -310,7 +245,7 @@ def html_skeleton(text: str) -> list[Any]:
             attributes = (node.comment_content,)
         elif not tag.startswith("-"):
             attributes = tuple(
-                (key, "" if key in _SEEN else value) for key, value in node.attributes.items()
+                (key, "" if key in SEEN else value) for key, value in node.attributes.items()
             )
         here = (tag, attributes)
         # The chain of inline elements above tells where this one is nested.
@@ -323,9 +258,6 @@ def html_skeleton(text: str) -> list[Any]:
         path[node.mem_id] = (*chain[-8:], here)
     flush()
     return nodes
-
-
-_SEEN = frozenset({"alt", "title", "placeholder", "aria-label", "summary"})
 
 
 class _Judge:

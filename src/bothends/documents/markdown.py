@@ -15,29 +15,22 @@ from typing import Any, Literal
 from markdown_it.token import Token
 
 from bothends.documents.flows import FlowTranslator
-from bothends.documents.html import MAX_DEPTH, html_parts, html_skeleton, write_html
+from bothends.documents.html import MAX_DEPTH, html_parts, html_skeleton
+from bothends.documents.html_attributes import respell_attributes
+from bothends.documents.html_text import write_html
+from bothends.documents.markdown_attributes import ImageAndLinkTexts
 from bothends.documents.markdown_inline import inline_pieces, make_parser
+from bothends.documents.markdown_writing import write_markdown
 from bothends.documents.options import DocumentOptions, DocumentReport
-from bothends.documents.pieces import Atom, Flow, New, Open, Piece, Text, merge_new
+from bothends.documents.pieces import Atom, Flow, New, Piece, Text, merge_new
 
 _FRONT_MATTER = re.compile(
     r"\A\ufeff?(?:---[ \t]*\r?\n(?:(?!---)[^\n]*\n){0,1000}?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)"
     r"|\+\+\+[ \t]*\r?\n(?:(?!\+\+\+)[^\n]*\n){0,1000}?\+\+\+[ \t]*(?:\r?\n|\Z))"
 )
 _LINE_END = re.compile(r"(\r\n|\r|\n)")
-_IMAGE_ALT = re.compile(r"\A!\[([^\[\]\\`*_<>&!]+)\](?=\(|\[[^\]])")
 #: How often a document whose blocks changed is mended block by block, before all is kept.
 _REPAIRS = 20
-
-# What may begin a block, or markup, at the start of a line of text.
-_BLOCK_START = re.compile(
-    r"(#{1,6}(?=\s|$)|[-+*](?=\s|$)|>|=+\s*$|-+\s*$|(?:-\s*){3,}$|~~~|\||:(?=\s?-))"
-    r"|(\d{1,9})([.)])(?=\s|$)"
-)
-_SPECIAL = re.compile(
-    r"\\(?=[!-/:-@\[-`{-~\n]|$)|[`\[\]*]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])"
-    r"|&(?=#?\w{1,40};)|~(?=~)|(?<=~)~"
-)
 
 
 @dataclass
@@ -50,8 +43,6 @@ class _Block:
     #: line, first column and end column of each line of the content
     places: list[tuple[int, int, int]]
     kind: Literal["text", "cell", "html"]
-    #: an image's description was translated
-    touched: bool = False
     new: str | None = None
 
 
@@ -62,14 +53,16 @@ def translate_markdown(
     front = _FRONT_MATTER.match(text)
     head = front[0] if front else ""
     document = _Document(text[len(head) :], report)
+    texts = ImageAndLinkTexts()
     if options.attributes:
-        _translate_alts(document.blocks, translator)
-    pending = document.blocks
-    for in_pieces in (False, True):
-        translated = translator.translate([block.flow for block in pending], in_pieces=in_pieces)
-        for block, pieces in zip(pending, translated, strict=True):
-            block.new = document.write(block, pieces)
-        pending = [block for block in pending if block.new is None]
+        for block in document.blocks:
+            texts.note(block.flow)
+    flows = [*(block.flow for block in document.blocks), *texts.flows()]
+    translated = translator.translate(flows)
+    texts.learn(translated[len(document.blocks) :])
+    pending = document.write_all(document.blocks, translated, texts)
+    translated = translator.translate([block.flow for block in pending], in_pieces=True)
+    pending = document.write_all(pending, translated, texts)
     for block in pending:
         block.new = block.content
     report.kept_blocks += len(pending)
@@ -151,9 +144,21 @@ class _Document:
         match = pattern.search(source, after)
         return [(line, match.start(), match.end())] if match else []
 
+    def write_all(
+        self,
+        blocks: Sequence[_Block],
+        translated: Sequence[Sequence[Piece]],
+        texts: ImageAndLinkTexts,
+    ) -> list[_Block]:
+        """Set the new content of blocks, and return those that would not parse as before."""
+        for block, pieces in zip(blocks, translated, strict=False):
+            # A title that does not fit is no reason to leave the text as it is.
+            block.new = self.write(block, texts.written(pieces)) or self.write(block, pieces)
+        return [block for block in blocks if block.new is None]
+
     def write(self, block: _Block, pieces: Sequence[Piece]) -> str | None:
         """The content with its translation; None if it would not parse as before."""
-        if not block.touched and not any(isinstance(piece, New) for piece in pieces):
+        if _is_same(block.flow, pieces):
             return block.content
         merged = merge_new(pieces)
         if block.kind == "html":
@@ -234,6 +239,13 @@ class _Document:
         return min(changed, key=lambda block: abs(block.places[0][0] - line), default=None)
 
 
+def _is_same(flow: Flow, pieces: Sequence[Piece]) -> bool:
+    """Whether nothing was translated; sentences are cut from a flow, so that pieces differ."""
+    return not any(isinstance(piece, New) for piece in pieces) and (
+        write_markdown(pieces) == write_markdown(flow)
+    )
+
+
 def _signature(token: Token) -> Any:
     if token.type == "inline":
         return _canonical(token.children or [])
@@ -250,8 +262,14 @@ def _canonical(tokens: Sequence[Token]) -> tuple[Any, ...]:
     for token in tokens:
         if token.type in ("text", "text_special", "softbreak"):
             continue
-        attributes = tuple(sorted((key, str(value)) for key, value in token.attrs.items()))
+        attributes = tuple(
+            sorted(
+                (key, "" if key == "title" else str(value)) for key, value in token.attrs.items()
+            )
+        )
         content = "" if token.type == "image" else token.content
+        if token.type == "html_inline":
+            content = respell_attributes(content, _blank)
         node = (token.type, attributes, content)
         if token.nesting == 1:
             stack.append((node, []))
@@ -261,6 +279,10 @@ def _canonical(tokens: Sequence[Token]) -> tuple[Any, ...]:
         else:
             stack[-1][1].append((node, ()))
     return tuple(sorted(stack[0][1], key=repr))
+
+
+def _blank(value: str, quote: str) -> str:
+    return "" if quote else '""'
 
 
 def _visible(tokens: Sequence[Token]) -> str:
@@ -273,49 +295,3 @@ def _visible(tokens: Sequence[Token]) -> str:
         elif token.type in ("text", "text_special") and not address:
             parts.append(token.content)
     return "".join("".join(parts).split())
-
-
-def write_markdown(pieces: Sequence[Piece]) -> str:
-    """Pieces as Markdown; new text is escaped where it could be taken for markup."""
-    parts: list[str] = []
-    for index, piece in enumerate(pieces):
-        if not isinstance(piece, New):
-            parts.append(piece.raw)
-            continue
-        escaped = _SPECIAL.sub(r"\\\g<0>", piece.text)
-        following = pieces[index + 1] if index + 1 < len(pieces) else None
-        if escaped.endswith("!") and isinstance(following, Open):
-            escaped = escaped[:-1] + "\\!"
-        at_start = not parts or parts[-1].endswith("\n")
-        lines = escaped.split("\n")
-        lines = [
-            _escape_start(line.lstrip() if number else line) if number or at_start else line
-            for number, line in enumerate(lines)
-        ]
-        parts.append("\n".join(lines))
-    return "".join(parts)
-
-
-def _escape_start(line: str) -> str:
-    match = _BLOCK_START.match(line)
-    if match is None:
-        return line
-    if match[2]:
-        return f"{match[2]}\\{line[len(match[2]) :]}"
-    return f"\\{line}"
-
-
-def _translate_alts(blocks: Sequence[_Block], translator: FlowTranslator) -> None:
-    """Replace the descriptions of images by their translations."""
-    found: list[tuple[_Block, int, re.Match[str]]] = []
-    for block in blocks:
-        for index, piece in enumerate(block.flow):
-            match = _IMAGE_ALT.match(piece.raw) if isinstance(piece, Atom) else None
-            if match is not None:
-                found.append((block, index, match))
-    flows: list[Flow] = [[Text(match[1], match[1])] for _, _, match in found]
-    for (block, index, match), pieces in zip(found, translator.translate(flows), strict=True):
-        raw = match.string
-        alt = write_markdown(merge_new(pieces))
-        block.flow[index] = Atom(f"![{alt}]{raw[match.end() :]}", "void")
-        block.touched |= alt != match[1]

@@ -42,8 +42,8 @@ class DocumentOptions:
     glossary: Glossary | None = None
     #: a search that can be told which phrases to use; without it, placeholders carry the glossary
     translate_with: TranslateWith | None = None
-    #: translate what readers see of attributes too: alt, title, placeholder
-    attributes: bool = False
+    #: translate what readers see of attributes too: alt, title, placeholder, aria-label
+    attributes: bool = True
     #: the longest sentence in units of `length`; longer ones are cut at clauses
     max_length: int | None = None
     length: Length = len
