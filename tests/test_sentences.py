@@ -18,7 +18,7 @@ from bothends.metrics.sums import _TOKENIZERS
 from bothends.serve.libretranslate import NAMES
 from bothends.text.abbreviations import _NAMES, _NUMBERS, _STARTERS
 from bothends.text.clauses import cut_at_clauses
-from bothends.text.languages import _TWO_LETTERS, short_code
+from bothends.text.languages import _TWO_LETTERS, distance, short_code
 from bothends.text.sentences import Span, holds_several, split_sentences
 from bothends.translating.line_job import WITHOUT_SPACES, join_sentences
 from bothends.translating.translation import EMPTY, TranslationOptions
@@ -132,7 +132,32 @@ def test_codes_of_three_letters_reach_every_table() -> None:
     codes = {code for table in tables for code in table if len(code) == 2}
     assert codes <= set(_TWO_LETTERS.values())
     spellings = {"pt": "pt", "pt-BR": "pt", "PT_br": "pt", "por_Latn": "pt", "yue_Hant": "yue"}
+    spellings |= {"pb": "pt", "zt": "zh", "es-419": "es"}
     assert {each: short_code(each) for each in spellings} == spellings
+
+
+@pytest.mark.parametrize(
+    ("asked", "own", "expected"),
+    [
+        *(("pt", each, 0) for each in ("pt", "PT", "por", "pt_XX")),
+        *((each, "pt-BR", 0) for each in ("pt_BR", "PT-br", "pb", "por_BR")),
+        *((each, "pt", 1) for each in ("pt-BR", "pb", "pt-PT", "por_Latn", "pt-Latn-BR")),
+        *(("pt", each, 2) for each in ("pt-BR", "pb", "por_Latn", "pt_PT")),
+        *((each, "pt-BR", None) for each in ("pt-PT", "es", "es-BR", "", "br", "p")),
+        ("es-419", "es-ES", None),
+        ("es-419", "es", 1),
+        ("sr-Latn", "sr-Cyrl", None),
+        # Chinese: by script, which its region tells
+        *((each, "zh", 0) for each in ("zh", "zh-Hans", "cmn")),
+        *((each, "zh", 1) for each in ("zh-CN", "zh-Hans-SG")),
+        *((each, "zh", None) for each in ("zt", "zh-TW", "zh_HK", "zh-Hant")),
+        *((each, "zh-Hant", 1) for each in ("zh-TW", "zh-Hant-HK")),
+        ("zt", "zh_Hant", 0),
+        ("own-code_7", "own-code_7", 0),
+    ],
+)
+def test_how_far_a_language_is_from_another(asked: str, own: str, expected: int | None) -> None:
+    assert distance(asked, own) == expected
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,25 @@ def test_a_text_that_is_in_the_target_language_already(client: TestClient) -> No
     assert answer == {"translatedText": [text, HUNGER, "1", text]}
 
 
+@pytest.mark.parametrize(
+    "pair", [("en", "pt-BR"), ("en_US", "pt"), ("EN", "pb"), ("auto", "pt_BR"), ("auto", "pb")]
+)
+def test_languages_of_regions(client: TestClient, pair: tuple[str, str]) -> None:
+    body = dict(zip(("source", "target"), pair, strict=True))
+    assert client.post("/translate", json={"q": HUNGRY, **body}).json()["translatedText"] == HUNGER
+    v1 = {"text": HUNGRY, **body}
+    assert client.post("/v1/translate", json=v1).json()["results"][0]["text"] == HUNGER
+    v1["model"] = "en-pt-1x1"
+    assert client.post("/v1/translate", json=v1).json()["results"][0]["text"] == HUNGER
+
+
+def test_a_text_that_is_in_the_target_language_of_a_region_already(client: TestClient) -> None:
+    text = "Onde fica a estação, por favor? Não sei onde estou."
+    body = {"q": [text, HUNGRY], "source": "auto", "target": "pt-BR"}
+    answer = client.post("/translate", json=body).json()
+    assert answer["translatedText"] == [text, HUNGER]
+
+
 @pytest.mark.parametrize("confidence", [79.9, 80.0])
 def test_a_text_that_may_be_in_the_target_language_is_translated(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, confidence: float

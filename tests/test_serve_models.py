@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Callable
@@ -54,6 +55,38 @@ def test_the_models_in_the_box_the_default_first() -> None:
     assert models.loaded == []
     with pytest.raises(UnknownModelError, match="en to pt"):
         models.find(None, "pt", "en")
+
+
+def test_languages_of_regions_find_the_nearest_model(copy: Callable[[str], Path]) -> None:
+    pairs = {"a": ("en", "pt"), "b": ("en_GB", "pt-BR"), "c": ("fr", "zh")}
+    directories = []
+    for name, (own_source, own_target) in pairs.items():
+        directories.append(copy(name))
+        path = directories[-1] / "config.json"
+        config = json.loads(path.read_text())
+        (directories[-1] / "digests.json").unlink()
+        path.write_text(
+            json.dumps({**config, "source_language": own_source, "target_language": own_target})
+        )
+    models = Models(directories)
+    for source, target, expected in (
+        ("en", "pt", "a"),
+        ("en-US", "pt", "a"),
+        ("en-US", "pt-PT", "a"),
+        ("auto", "pb", "b"),
+        (None, "pt_BR", "b"),
+        ("en-GB", "pt-BR", "b"),
+        ("en", "pt-BR", "a"),
+        ("en-GB", "pt", "a"),
+        ("FR_ca", "zh-CN", "c"),
+    ):
+        assert models.find(None, source, target).name == expected, (source, target)
+    assert models.find("a", "en-US", "pt-BR").name == "a"
+    with pytest.raises(UnknownModelError, match="target language of b is 'pt-BR', not 'pt-PT'"):
+        models.find("b", "en", "pt-PT")
+    pairs_told = "from 'fr' to 'zh-TW'; there is en to pt, en_GB to pt-BR, fr to zh"
+    with pytest.raises(UnknownModelError, match=pairs_told):
+        models.find(None, "fr", "zh-TW")
 
 
 def test_a_model_is_loaded_once_whoever_asks(

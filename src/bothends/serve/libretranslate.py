@@ -32,6 +32,7 @@ from bothends.serve.schemas import (
 )
 from bothends.serve.service import Service
 from bothends.serve.translating import Task, TranslatedText
+from bothends.text.languages import distance
 from bothends.translating.translation import TranslationOptions
 
 router = APIRouter(tags=["LibreTranslate"])
@@ -80,7 +81,7 @@ async def translate(request: Request) -> Response:
     client = identify(request, body.api_key)
     texts = [body.q] if isinstance(body.q, str) else body.q
     detected = await _detect(service, texts, body.source, body.target)
-    done = [each is not None and each.language == body.target for each in detected]
+    done = [each is not None and _is_in(each.language, body.target) for each in detected]
     foreign = [text for text, is_done in zip(texts, done, strict=True) if not is_done]
     count = body.alternatives
     answers: Iterator[TranslatedText] = iter(())
@@ -142,7 +143,14 @@ async def _detect(
     check_size(list(texts), service.limits)
     found = [await service.detect(text) for text in texts]
     likely = [
-        next((each for each in ranked if each.language != target or each.confidence >= SURE), None)
+        next(
+            (
+                each
+                for each in ranked
+                if not _is_in(each.language, target) or each.confidence >= SURE
+            ),
+            None,
+        )
         for ranked in found
     ]
     return [None if each is None else _detected(each) for each in likely]
@@ -155,17 +163,22 @@ def _best_source(
 
     A text that is surely in another language is an error: a model would write nonsense.
     """
-    told = [each for each in detected if each is not None and each.language != target]
+    told = [each for each in detected if each is not None and not _is_in(each.language, target)]
     for each in told:
         if each.confidence >= SURE:
             models.find(None, each.language, target)
     sources = {
         model.description.source_language
         for model in models.all
-        if model.description.target_language == target
+        if _is_in(model.description.target_language, target)
     }
     votes = Counter(each.language for each in told if each.language in sources)
     return votes.most_common(1)[0][0] if votes else None
+
+
+def _is_in(language: str | None, target: str) -> bool:
+    """Whether a language of a model or a text is the one that is asked for."""
+    return language is not None and distance(target, language) is not None
 
 
 @cache

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from bothends.errors import BothendsError, UsageError, nearest
@@ -19,6 +20,7 @@ from bothends.model.directory import CARD, WEIGHTS, Description, read_descriptio
 from bothends.model.hub import short_name
 from bothends.serve.limits import MEMORY_BYTES
 from bothends.serve.logs import log
+from bothends.text.languages import distance
 from bothends.translating.load_options import LoadOptions
 from bothends.translator import Translator
 
@@ -116,10 +118,12 @@ class Models:
     def find(
         self, name: str | None = None, source: str | None = None, target: str | None = None
     ) -> ServedModel:
-        """The model of a name, or the first for a pair of languages; `auto` is any language.
+        """The model of a name, or the nearest for a pair of languages, the first of equal ones.
 
-        Of a name and languages that contradict it, neither can be what was meant.
+        `auto` is any source language. A model for `pt` serves `pt-BR` if none is nearer. Of a name
+        and languages that contradict it, neither can be what was meant.
         """
+        source = None if source == "auto" else source
         if name is not None:
             if name not in self._models:
                 hint = nearest(name, self._models)
@@ -127,30 +131,30 @@ class Models:
             named = self._models[name]
             described = named.description
             for end, asked, own in (
-                ("source", None if source == "auto" else source, described.source_language),
+                ("source", source, described.source_language),
                 ("target", target, described.target_language),
             ):
-                if asked is not None and own is not None and asked != own:
+                if asked is not None and own is not None and distance(asked, own) is None:
                     raise UnknownModelError(
                         f"the {end} language of {name} is {own!r}, not {asked!r}"
                     )
             return named
-        for model in self._models.values():
-            described = model.description
-            if source in (None, "auto", described.source_language) and target in (
-                None,
-                described.target_language,
-            ):
-                return model
+        far = {
+            model.name: _distance(source, model.description.source_language)
+            + _distance(target, model.description.target_language)
+            for model in self.all
+        }
+        best = min(self.all, key=lambda model: far[model.name])
+        if far[best.name] < inf:
+            return best
         pairs = sorted(
             {
                 f"{m.description.source_language} to {m.description.target_language}"
                 for m in self.all
             }
         )
-        raise UnknownModelError(
-            f"no model translates from {source!r} to {target!r}; there is {', '.join(pairs)}"
-        )
+        asked = f"from {source or 'auto'!r} to {target!r}"
+        raise UnknownModelError(f"no model translates {asked}; there is {', '.join(pairs)}")
 
     def translator(self, model: ServedModel) -> Translator:
         """The model, loaded and up to date. May take as long as loading does."""
@@ -214,6 +218,14 @@ class Models:
             total -= each.bytes
             each.translator = None
             log("model-forgotten", model=each.name)
+
+
+def _distance(asked: str | None, own: str | None) -> float:
+    """How far a model's language is from the one that is asked for; infinite if it is another."""
+    if asked is None:
+        return 0
+    found = None if own is None else distance(asked, own)
+    return inf if found is None else found
 
 
 def _bundled() -> list[str]:

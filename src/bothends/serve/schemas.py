@@ -29,8 +29,10 @@ class LibreTranslateRequest(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     q: str | list[str] = Field(description="A text, or several.")
-    source: Code = Field("auto", description="Language code; `auto` detects it.")
-    target: Code = Field(description="Language code.")
+    source: Code = Field(
+        "auto", description="Language code, such as `en` or `en-US`; `auto` detects it."
+    )
+    target: Code = Field(description="Language code, such as `pt` or `pt-BR`.")
     format: Annotated[
         Literal["text", "html", "markdown", "srt", "vtt"],
         BeforeValidator(lambda value: value or "text"),  # "" and null, as LibreTranslate does
@@ -53,8 +55,8 @@ class V1Request(Body):
 
     text: str | list[str] = Field(description="A text, or several.")
     model: Code | None = Field(None, description="By name; else the first for the languages.")
-    source: Code | None = Field(None, description="Language code.")
-    target: Code | None = Field(None, description="Language code.")
+    source: Code | None = Field(None, description="Language code, such as `en` or `en-US`.")
+    target: Code | None = Field(None, description="Language code, such as `pt` or `pt-BR`.")
     format: DocumentFormat = Field(
         "text", description="`lines` takes each line as a sentence; others are documents."
     )

@@ -1,10 +1,15 @@
 """Languages by one short code, however a model spells them: `pt`, `pt-BR`, `pt_XX`, `por_Latn`.
 
 Models name their languages in their own way, and tables of ours have two letters. ISO 639-3 has
-three; those of all languages that a table here or a detector knows are listed.
+three; those of all languages that a table here or a detector knows are listed. People ask for a
+language in yet another way: `distance` tells whether a model's language is what they mean.
 """
 
 from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
 
 _TWO_LETTERS = dict(
     pair.split(":")
@@ -26,7 +31,51 @@ _TWO_LETTERS = dict(
 )
 
 
+_REGION = re.compile(r"(?!XX)[A-Z]{2}|\d{3}")
+#: What LibreTranslate calls Brazilian Portuguese and traditional Chinese.
+_LIBRETRANSLATE = {"pb": "pt-BR", "zt": "zh-Hant"}
+#: In which script Chinese is written where; simplified where nothing is said.
+_CHINESE = {"TW": "Hant", "HK": "Hant", "MO": "Hant"}
+
+
+class LanguageParts(NamedTuple):
+    """What a code says; an empty part says nothing."""
+
+    base: str
+    script: str = ""
+    region: str = ""
+
+
 def short_code(language: str) -> str:
     """The two letters of a language's code, or the first part of one that has none: `ast`."""
-    first = language.replace("_", "-").split("-")[0].lower()
-    return _TWO_LETTERS.get(first, first)
+    return language_parts(language).base
+
+
+@lru_cache(1024)  # a server is asked for the same few with every request
+def language_parts(code: str) -> LanguageParts:
+    """The parts of a code, however it is spelled."""
+    code = _LIBRETRANSLATE.get(code.lower(), code)
+    first, *rest = code.replace("_", "-").split("-")
+    script = next((part.title() for part in rest if len(part) == 4 and part.isalpha()), "")
+    # XX is any region: mBART has the codes of all its languages end so.
+    region = next((part for part in map(str.upper, rest) if _REGION.fullmatch(part)), "")
+    base = _TWO_LETTERS.get(first.lower(), first.lower())
+    if base == "zh" and not script:
+        script = _CHINESE.get(region, "Hans")
+    return LanguageParts(base, script, region)
+
+
+def distance(asked: str, own: str) -> int | None:
+    """How far a model's own language is from the one that is asked for; None: it is another.
+
+    `pt-BR` is `pt_BR` (0), `pt` serves it (1), and `pt-BR` serves `pt` (2), but not `pt-PT`.
+    """
+    ours, theirs = language_parts(own), language_parts(asked)
+    if asked == own or ours == theirs:
+        return 0
+    if ours.base != theirs.base:
+        return None
+    if any(one and other and one != other for one, other in zip(ours, theirs, strict=True)):
+        return None
+    more = any(one and not other for one, other in zip(ours, theirs, strict=True))
+    return 2 if more else 1
