@@ -62,6 +62,30 @@ def test_sentences_run_over_wrapped_lines_only() -> None:
     assert "First item." in asked
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("one two\tthree four\n\tfive six\t\t7\n", "two one\tfour three\n\tsix five\t\t7\n"),
+        ("One two. Three four.\tfive six", "two. One four. Three\tsix five"),
+        ("- Name:\tAnn Lee\t\n", "- Name:\tLee Ann\t\n"),
+        # rows are no wrapped lines, however long they are
+        (f"{'one two ' * 6}a\tb c\nd e\tf g", f"a{' two one' * 6}\tc b\ne d\tg f"),
+    ],
+)
+def test_cells_of_a_table_stand_for_themselves(source: str, expected: str) -> None:
+    assert translate_document(source, "text", identity).text == source
+    assert translate_document(source, "text", reverse).text == expected
+    if not source.startswith("-"):  # a mark of lists, which are no lines
+        split = DocumentOptions(split_lines=True)
+        assert translate_document(source, "lines", reverse, split).text == expected
+
+
+@pytest.mark.parametrize("end", ["\n\t", "\t\n"])
+def test_tabs_at_the_edges_of_wrapped_lines_are_white_space(end: str) -> None:
+    result = translate_document(f"{'one ' * 12}{end}two three", "text", reverse)
+    assert result.text.split() == ["three", "two", *["one"] * 12]
+
+
 def test_line_breaks_come_back_in_proportion() -> None:
     wrapped = "One sentence that was wrapped at some column and\ngoes on here for a few more words."
     result = translate_document(wrapped, "text", reverse)

@@ -32,6 +32,7 @@ from bothends.model.directory import (
 )
 from bothends.model.lengths import LengthStatistics
 from bothends.text.vocabulary import Vocabularies
+from bothends.translating.cells import TableCells
 from bothends.translating.translation import OptionFields
 from tiny_model import sentences, tiny_model
 
@@ -99,8 +100,9 @@ class TestAlignment:
         # Emoji and words with letters that the vocabulary lacks are not for the model, nor are
         # lines without a letter.
         kept = ("é 漢字 🙂", "\x00")
-        answers = zip(lines, expected(lines), strict=True)
-        assert outcome.lines == [line if line in kept else answer for line, answer in answers]
+        answers = ["\t".join(expected(line.split("\t"))) for line in lines]
+        pairs = zip(lines, answers, strict=True)
+        assert outcome.lines == [line if line in kept else answer for line, answer in pairs]
         assert outcome.lines[1:3] == ["", ""]
 
     def test_files(
@@ -129,6 +131,67 @@ class TestAlignment:
     def test_summarize_is_translate(self, translate: Command) -> None:
         text = b"ba bo da\n\ndu\n"
         assert translate(text=text, name="summarize") == translate(text=text)
+
+
+class TestTables:
+    def test_tabs_stay_and_cells_are_translated_alone(
+        self, translate: Command, expected: Callable[[list[str]], list[str]]
+    ) -> None:
+        rows = ["ba bo\tda du", "\tla mu", "da\t\t12:30\tki la\t", "\t\t", "", "ba bo da"]
+        cells = expected(["ba bo", "da du", "la mu", "da", "ki la", "ba bo da"])
+        one, two, three, four, five, six = cells
+        outcome = translate(text="\n".join(rows).encode())
+        lines = [f"{one}\t{two}", f"\t{three}", f"{four}\t\t12:30\t{five}\t", "\t\t", "", six]
+        assert outcome == Outcome(0, "".join(f"{line}\n" for line in lines), "")
+
+    def test_spans_sentences_and_numbers_of_cells(
+        self, translate: Command, expected: Callable[[list[str]], list[str]]
+    ) -> None:
+        outcome = translate(text=b"Ba bo. Da du.\thttps://a.b/c\t5 km\n")
+        assert outcome.lines == [" ".join(expected(["Ba bo.", "Da du."])) + "\thttps://a.b/c\t5 km"]
+
+    def test_rows_that_are_wider_than_a_window(
+        self, translate: Command, expected: Callable[[list[str]], list[str]], tmp_path: Path
+    ) -> None:
+        rows = [sentences(each, seed=each) for each in (3, 70, 1, 200, 2)]
+        first, second = tmp_path / "first", tmp_path / "second"
+        first.write_text("".join("\t".join(row) + "\n" for row in rows[:3]))
+        second.write_text("".join("\t".join(row) + "\n" for row in rows[3:]))
+        (tmp_path / "out").mkdir()
+        assert translate(first, second, "--output", tmp_path / "out").status == 0
+        written = [
+            line.split("\t")
+            for name in ("first", "second")
+            for line in (tmp_path / "out" / name).read_text().splitlines()
+        ]
+        assert written == [expected(row) for row in rows]
+
+    def test_warnings_name_the_line(self, translate: Command) -> None:
+        text = b"ba bo\tda\nba\tda\tla\nba\tba bo da du ba bo\n"
+        outcome = translate("--max-length=2", text=text)
+        cut = "the translation reached its maximum length, and was cut there"
+        assert f"<stdin>, line 3: {cut}" in outcome.errors
+        assert len(outcome.lines) == 3
+        assert "line 4" not in outcome.errors
+
+    def test_progress_counts_lines(self) -> None:
+        cells = TableCells(TranslationOptions())
+        told: list[int] = []
+        advance = cells.in_lines(told.append)
+        read = list(cells.cut(["a\tb\tc", "d", None, "", "e\tf"]))
+        assert read == ["a", "b", "c", "d", None, "", "e", "f"]
+        for batch in (2, 1, 3, 1):
+            advance(batch)
+        assert sum(told) == 4
+        assert min(told) >= 0
+
+    def test_other_outputs_take_lines_as_they_are(
+        self, translate: Command, expected: Callable[[list[str]], list[str]]
+    ) -> None:
+        text = b"ba bo\tda du\n"
+        whole = expected(["ba bo\tda du"])
+        assert translate("--format=lines", text=text).lines == whole
+        assert [json.loads(translate("--json", text=text).output)["text"]] == whole
 
 
 class TestFormats:

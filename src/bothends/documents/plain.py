@@ -1,7 +1,8 @@
 """Plain text: paragraphs, blank lines, list marks and indentation come back as they were.
 
 Lines that were wrapped are one paragraph, whose sentences run over line breaks; the breaks come
-back in proportion. Lines that stand for themselves (lists, addresses, verse) stay lines.
+back in proportion. Lines that stand for themselves (lists, addresses, verse) stay lines. What
+stands between tabs is the cell of a table, and stands for itself, too.
 """
 
 # Marks of other scripts look like ours to the linter.
@@ -13,7 +14,7 @@ import re
 
 from bothends.documents.flows import FlowTranslator
 from bothends.documents.options import DocumentOptions, DocumentReport
-from bothends.documents.pieces import Flow, New, Piece, Text
+from bothends.documents.pieces import Atom, Flow, New, Piece, Text
 from bothends.text.sentences import holds_several, split_sentences
 
 #: The time of a message in a chat, with a date or without.
@@ -78,7 +79,9 @@ def translate_lines(
 ) -> str:
     """Translate line by line; a line in is a line out."""
     lines = re.split(r"(\r?\n)", text)
-    flows: list[Flow] = [[Text(line, line)] for line in lines[::2]]
+    flows: list[Flow] = [
+        _cells(line) if options.split_lines else [Text(line, line)] for line in lines[::2]
+    ]
     report.lines_of_several_sentences += sum(
         holds_several(line, options.language) for line in lines[::2]
     )
@@ -108,12 +111,21 @@ def _paragraphs(text: str) -> list[str | Flow]:
         for number in range(first, index):
             if number > first:
                 indent, body, end = _dissect(lines[number], plain=True)
-                body = indent + body
-            # The break is part of the text: white space inside a sentence.
-            body += end if number < index - 1 else ""
-            flow.append(Text(body, body))
+                flow.append(Text(indent, indent))
+            flow += _cells(body)
+            if number < index - 1:  # the break is part of the text: white space inside a sentence
+                flow.append(Text(end, end))
         parts += [flow, end]
     return parts
+
+
+def _cells(text: str) -> Flow:
+    """What stands between tabs; a tab ends a sentence."""
+    pieces: list[Piece] = []
+    for number, part in enumerate(re.split(r"(\t+)", text)):
+        if part:
+            pieces.append(Atom(part, "break") if number % 2 else Text(part, part))
+    return pieces
 
 
 def _dissect(line: str, plain: bool = False) -> tuple[str, str, str]:
@@ -131,6 +143,8 @@ def _goes_on(line: str, following: str, first: bool) -> bool:
     _, body, _ = _dissect(line, plain=not first)
     prefix, text, _ = _dissect(following)
     if not body or not text or prefix.strip() or line.lstrip().startswith((">", "|")):
+        return False
+    if "\t" in body + text:  # rows of a table
         return False
     # Its next word would not have fitted; a sentence goes on in small letters, at any width.
     return len(line.rstrip()) >= _SHORTEST_WRAPPED or (

@@ -22,6 +22,7 @@ from bothends.storage.places import Place
 from bothends.text.lines import LineReader
 from bothends.text.sentences import holds_several
 from bothends.text.vocabulary import most_tokens
+from bothends.translating.cells import TableCells
 from bothends.translating.protecting import LineProtector
 from bothends.translating.translation import EMPTY, Translation, TranslationOptions
 from bothends.translator import Translator
@@ -285,12 +286,15 @@ def translate_files(
     watch = Watch(translator, reader, options, strict=strict)
     lines: Iterable[str | None] = watch.reading() if warn_of_several else reader
     if protector is not None:
-        lines = protector.masked(lines)
+        cells = TableCells(options)
+        lines = protector.masked(cells.cut(lines))
+        advance = advance and cells.in_lines(advance)
     with closing(translator.stream(lines, options, advance=advance)) as translations:
-        for index, translation in enumerate(translations):
+        answers: Iterable[Translation] = translations
+        if protector is not None:
+            answers = cells.joined(map(protector.mended, translations))
+        for index, translation in enumerate(answers):
             watch.see(translation)
-            if protector is not None:
-                translation = protector.mended(translation)
             output.write(reader.file_of(index), style.write(translation))
     watch.summarise()
     return watch.lines
