@@ -23,7 +23,7 @@ from bothends.documents import (
 )
 from bothends.documents.plain import needs_no_reading
 from bothends.errors import BothendsError, UsageError
-from fake_translators import EVERY, identity, reverse, upper
+from fake_translators import EVERY, identity, reverse, silence, upper
 
 TEXT = """A Title
 
@@ -403,7 +403,64 @@ ANN B.: why?
         return upper(sentences)
 
     assert translate_document(text, "srt", spoken).text == text.upper()
-    assert asked == ["[door opens]", "I am tired (so very tired) of it.", "no", "why?"]
+    assert asked == ["I am tired (so very tired) of it.", "no", "why?", "door opens"]
+
+
+def test_sounds_keep_their_brackets_and_place() -> None:
+    cases = {
+        "[door closes] hello there": "[closes door] there hello",
+        "[ a b ]": "[ b a ]",
+        "(a b) c d": "(b a) d c",
+        "one two [a b] three": "three [b a] two one",
+        "one two. [a b]": "two. one [b a]",
+        "Is it? (a b) It is": "it? Is (b a) is It",
+        "- [a b] c d": "- [b a] d c",
+        "[a b] [c d]\none two": "[b a] [d c]\ntwo one",
+        "[ANN]: one two": "[ANN]: two one",
+        "(a b): c d": "(b a): d c",
+        "TOM (a b): c d": "TOM (b a): d c",
+        "- TOM [a b]: c d": "- TOM [b a]: d c",
+        "<i>[a b] c d</i>": "<i>[b a] d c</i>",
+        "{\\an8}[a b]\n♪ (c d) ♪": "{\\an8}[b a]\n♪ (d c) ♪",
+        "one [a\nb] two": "two [b\na] one",
+        # said, or nothing to translate
+        "come (a b) on": "on b) (a come",
+        "[...] one [12] two": "[...] two [12] one",
+        "kno[w it": "it kno[w",
+        "the word[s] here": "here word[s] the",
+    }
+    asked: list[str] = []
+
+    def note(sentences: Sequence[str]) -> Sequence[str]:
+        asked.append("|".join(sentences))
+        return reverse(sentences)
+
+    heads: dict[DocumentFormat, str] = {
+        "srt": "00:00:01,000 --> 00:00:02,000\n",
+        "vtt": "WEBVTT\n\n00:01.000 --> 00:02.000\n",
+    }
+    for format, head in heads.items():
+        for cue, expected in cases.items():
+            if format == "srt" or "{" not in cue:  # positions in braces are of SRT
+                assert translate_document(head + cue, format, note).text == head + expected
+                assert translate_document(head + cue, format, identity).text == head + cue
+    assert asked[0] == "hello there|door closes"
+    assert translate_document(heads["srt"] + "[a b]", "srt", silence).text == heads["srt"] + "[a b]"
+
+
+@pytest.mark.parametrize("mark", [">>", ">>>", ">> ", "&gt;&gt; "])
+def test_marks_of_another_speaker(mark: str) -> None:
+    asked: list[str] = []
+
+    def note(sentences: Sequence[str]) -> Sequence[str]:
+        asked.extend(sentences)
+        return reverse(sentences)
+
+    text = f"00:01.000 --> 00:02.000\n{mark}one two\n{mark}ANN: three\nfour\n"
+    translated = translate_document(f"WEBVTT\n\n{text}", "vtt", note).text
+    expected = text.replace("one two", "two one").replace("three\nfour", "four\nthree")
+    assert translated == f"WEBVTT\n\n{expected}"
+    assert asked == ["one two", "three four"]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """Subtitles (SRT, WebVTT): numbers, times and the lines of a cue stay; what is said is translated.
 
-The lines of a cue are one text, since a sentence often runs over both; a dash or a name in capitals
-begins another speaker's line, and a line in brackets or of a song stands for itself. Formatting
-tags and positions stay around their words. In WebVTT an empty line ends a cue: names of cues,
-notes, styles and regions come after it, and stay.
+The lines of a cue are one text, since a sentence often runs over both; a dash, >> or a name in
+capitals begins another speaker's line, and a line in brackets or of a song stands for itself.
+Sounds in brackets keep these and their place (`subtitle_sounds`). Formatting tags and positions
+stay around their words. In WebVTT an empty line ends a cue: names of cues, notes, styles and
+regions come after it, and stay.
 """
 
 # Marks of other scripts look like ours to the linter.
@@ -12,10 +13,12 @@ notes, styles and regions come after it, and stay.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html import escape, unescape
 
 from bothends.documents.flows import FlowTranslator
 from bothends.documents.pieces import Atom, Close, Flow, New, Open, Piece, Text
+from bothends.documents.subtitle_sounds import Sounds
 
 _TIME = r"\d{1,3}:\d{2}:\d{2}[,.]\d{1,3}"
 #: The head of a cue: its number, if there is one, and its times.
@@ -31,9 +34,11 @@ _WEB_MARKUP = re.compile(r"(<[^<>\n]*>)")
 _TAG_NAME = re.compile(r"</?([A-Za-z]+)")
 _ENTITY = re.compile(r"(&(?:[A-Za-z]+|#\d+|#[xX][0-9A-Fa-f]+);)")
 _TAGS = r"(?:<[^<>\n]*>|\{[^{}\n]*\})*"
-_NAME = r"[A-Z][A-Z0-9 .'-]{0,30}:[^\S\n]+"
-#: A dash, and the name of who speaks in capitals, perhaps in italics or at another position.
-_SPEAKER = re.compile(rf"(?:{_TAGS}(?:[-–—][^\S\n]*(?:{_NAME})?|{_NAME}))?")
+_MARK = r"(?:[-–—]|>{2,3}|(?:&gt;){2,3})[^\S\n]*"
+#: Who speaks, perhaps how: ANN: or ANN (shouting):
+_NAME = r"[A-Z][A-Z0-9 .'-]{0,30}(?::[^\S\n]+|(?<= )(?=[\[(][^\[\]()<>{}\n]{1,40}[\])]:[^\S\n]))"
+#: A dash or >>, and the name of who speaks in capitals, perhaps in italics or at another position.
+_SPEAKER = re.compile(rf"(?:{_TAGS}(?:{_MARK}(?:{_NAME})?|{_NAME}))?")
 #: A line that tells a sound: [DOOR OPENS]
 _SOUND = re.compile(r"[\[(][^\])\n]*[\])]")
 #: A line of a song, perhaps in italics.
@@ -43,6 +48,7 @@ _SONG = re.compile(rf"{_TAGS}[♪♫]")
 def translate_subtitles(text: str, translator: FlowTranslator, web: bool = False) -> str:
     """Translate the text of each cue, in SRT or WebVTT. What is before the first cue stays."""
     parts: list[str | Flow] = []
+    sounds = Sounds()
     cursor = 0
     heads = [*(_WEB_HEAD if web else _HEAD).finditer(text)]
     for index, head in enumerate(heads):
@@ -50,17 +56,19 @@ def translate_subtitles(text: str, translator: FlowTranslator, web: bool = False
         empty = _EMPTY_LINE.search(text, head.end(), end) if web else None
         end = empty.start() if empty else end
         parts.append(text[cursor : head.end()])
-        parts += _cue(text[head.end() : end], web)
+        parts += _cue(text[head.end() : end], web, sounds)
         cursor = end
     parts.append(text[cursor:])
     flows = [part for part in parts if not isinstance(part, str)]
-    translated = iter(translator.translate(flows))
-    return "".join(
-        part if isinstance(part, str) else _write(next(translated), web) for part in parts
-    )
+    inside = [_spelled(words, web) for words in sounds.words]
+    translated = translator.translate([*flows, *inside])
+    heard = [_write(pieces, web) for pieces in translated[len(flows) :]]
+    said = [_write(sounds.replaced(pieces, heard), web) for pieces in translated[: len(flows)]]
+    written = iter(said)
+    return "".join(part if isinstance(part, str) else next(written) for part in parts)
 
 
-def _cue(text: str, web: bool) -> list[str | Flow]:
+def _cue(text: str, web: bool, sounds: Sounds) -> list[str | Flow]:
     body = text.rstrip()
     parts: list[str | Flow] = []
     for number, speech in enumerate(_speeches(body)):
@@ -69,7 +77,7 @@ def _cue(text: str, web: bool) -> list[str | Flow]:
             continue
         mark = _SPEAKER.match(speech)
         begin = mark.end() if mark else 0
-        parts += [speech[:begin], _flow(speech[begin:], web)]
+        parts += [speech[:begin], _flow(speech[begin:], web, sounds)]
     return [*parts, text[len(body) :]]
 
 
@@ -88,15 +96,16 @@ def _speeches(body: str) -> list[str]:
     return speeches
 
 
-def _flow(text: str, web: bool) -> Flow:
-    """Tags that are not closed in the same speech are opaque."""
+def _flow(text: str, web: bool, sounds: Sounds) -> Flow:
+    """Sounds are opaque, and so are tags that are not closed in the same speech."""
     pieces: list[Piece] = []
     opened: list[tuple[int, str]] = []
-    for number, part in enumerate((_WEB_MARKUP if web else _MARKUP).split(text)):
-        if not part:
+    for part, is_markup in _parts(text, web, sounds):
+        if isinstance(part, Atom):
+            pieces.append(part)
             continue
-        if number % 2 == 0:
-            pieces += _spelled(part) if web else [Text(part, part)]
+        if not is_markup:
+            pieces += _spelled(part, web)
             continue
         found = _TAG_NAME.match(part)
         name = found[1].lower() if found else ""
@@ -116,8 +125,21 @@ def _flow(text: str, web: bool) -> Flow:
     return pieces
 
 
-def _spelled(text: str) -> list[Piece]:
-    """Text in which `&amp;` stands for a character."""
+def _parts(text: str, web: bool, sounds: Sounds) -> Iterator[tuple[str | Atom, bool]]:
+    """Sounds, and what is between them: text, and markup (True)."""
+    for part in sounds.cut(text):
+        if isinstance(part, Atom):
+            yield part, False
+            continue
+        for number, each in enumerate((_WEB_MARKUP if web else _MARKUP).split(part)):
+            if each:
+                yield each, number % 2 == 1
+
+
+def _spelled(text: str, web: bool) -> list[Piece]:
+    """Text, in which `&amp;` stands for a character in WebVTT."""
+    if not web:
+        return [Text(text, text)]
     return [Text(unescape(part), part) for part in _ENTITY.split(text) if part]
 
 
