@@ -300,7 +300,11 @@ class AmongWords:
 def test_allowed_words_give_what_the_readable_search_finds_among_them(
     order: str, make_model: MakeModel, random: np.random.Generator, tmp_path: Path
 ) -> None:
-    """Random lists of each sentence, all sizes, over random cases; the end may be forbidden too."""
+    """Random lists of each sentence, all sizes, over random cases; the end may be forbidden too.
+
+    Some words are packed beforehand: those of one list, or a few of them, or none. Other lists may
+    have all of these, or not.
+    """
     layout = LAYOUTS[["1x1", "2x1", "2x2", "4x1", "1x2"].index(order) % len(LAYOUTS)]
     directory = export(make_model, order, tmp_path, **layout)
     engines = [NativeEngine.load(directory, name) for name in native.instruction_sets()]
@@ -312,6 +316,7 @@ def test_allowed_words_give_what_the_readable_search_finds_among_them(
             np.sort(random.permutation(size)[: random.integers(options.beam + 1, size + 1)])
             for _ in source
         ]
+        engine.share_words(np.sort(random.permutation(allowed[0])[: random.integers(size)]))
         oracle: Any = MaskedEngine(engine, allowed)
         arguments = (engine.order, engine.config.special, source, options, limits)
         expected = beam_search(oracle, *arguments)
@@ -328,6 +333,7 @@ def test_forced_words_share_the_probability_of_those_allowed(
     allowed = [np.sort(random.permutation(WORDS)[:size]) for size in (5, 9, 15)]
     targets = np.array([random.choice(words, 8) for words in allowed])
     fed, block = engine.order.shift(targets, 2), engine.order.whole(8)
+    engine.share_words(allowed[0][:3])
     state = engine.encode_among(source, allowed)
     found = engine.force(state, fed, block, targets)
     oracle = MaskedEngine(engine, allowed)
@@ -350,3 +356,6 @@ def test_allowed_words_are_checked(make_model: MakeModel, tmp_path: Path) -> Non
             engine.search(SearchRequest(*fixed, [np.array(each) for each in words]))
         with pytest.raises(UsageError, match="native engine: "):
             engine.encode_among(fixed[0], [np.array(each) for each in words])
+        if len(words) == 1:
+            with pytest.raises(UsageError, match="native engine: "):
+                engine.share_words(np.array(words[0]))

@@ -123,6 +123,10 @@ class WholeSearch(Protocol):
 class RestrictedSteps(Protocol):
     """An engine whose steps can be held to the words that each sentence may use."""
 
+    def share_words(self, words: IntArray) -> None:
+        """Prepare for lists of allowed words that have all of these; results are the same."""
+        ...
+
     def encode_among(self, source: IntArray, allowed: Sequence[IntArray]) -> Any:
         """`Engine.encode` for steps among `allowed`, which is that of `SearchRequest`."""
         ...

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bothends.engines.protocol import Engine, pad_sources
+from bothends.engines.protocol import Engine, RestrictedSteps, pad_sources
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
 from bothends.model.shortlist import Shortlist
@@ -48,6 +48,10 @@ class Generator:
     config: ModelConfig | None = None
     #: which words the search may use; scores and filled gaps are of all words
     shortlist: Shortlist | None = None
+
+    def __post_init__(self) -> None:
+        if self.shortlist is not None and isinstance(self.engine, RestrictedSteps):
+            self.engine.share_words(self.shortlist.always)
 
     def search(self, sources: Sequence[Sentence], options: SearchOptions) -> list[list[Hypothesis]]:
         """The `n_best` hypotheses of each source, best first, as one batch."""

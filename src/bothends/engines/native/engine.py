@@ -102,6 +102,11 @@ class NativeEngine:
         with _refusing_bad_arrays():
             return self._compiled.encode(source, self.config.special.pad, allowed)
 
+    def share_words(self, words: IntArray) -> None:
+        """Words that most sentences may use: packed now, and not again for each of them."""
+        with _refusing_bad_arrays():
+            self._compiled.share_words(words)
+
     def step(self, state: Any, tokens: IntArray, block: Block, k: int) -> TopK:
         with _refusing_bad_arrays():
             return TopK(*state.step(tokens, block.positions, block.directions, block.mask, k))

@@ -34,6 +34,13 @@ std::vector<int32_t> token_ids(const Integers& tokens, int words) {
   return ids;
 }
 
+std::vector<int32_t> rising_ids(const Integers& words, int target_words) {
+  std::vector<int32_t> ids = token_ids(words, target_words);
+  require(std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end(),
+          "allowed words must be in rising order, each once");
+  return ids;
+}
+
 SourceBatch read_source(const Integers& source, int words, int64_t pad) {
   require(source.ndim() == 2, "source sentences must be an array (sentences, tokens)");
   const std::vector<int32_t> ids = token_ids(source, words);
@@ -106,6 +113,19 @@ class Engine {
     if (idle_.size() < kMostIdle) idle_.push_back(std::move(buffers));
   }
 
+  // Words that most lists have are packed now, and not again for each sentence. None: no such words.
+  void share_words(const Integers& words_in_order) {
+    std::vector<int32_t> ids = rising_ids(words_in_order, network.configuration.target_words);
+    std::shared_ptr<const OutputWords> words;
+    if (!ids.empty()) words = std::make_shared<OutputWords>(network, std::move(ids));
+    const std::lock_guard<std::mutex> guard(mutex_);
+    shared_words_ = std::move(words);
+  }
+  std::shared_ptr<const OutputWords> shared_words() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return shared_words_;
+  }
+
   const Network network;
   Team team;
 
@@ -114,6 +134,7 @@ class Engine {
   static constexpr size_t kMostIdle = 64;
   static constexpr size_t kMostIdleBytes = size_t{32} << 20;  // of each
   std::mutex mutex_;
+  std::shared_ptr<const OutputWords> shared_words_;
   std::vector<std::unique_ptr<DecoderBuffers>> idle_;
 };
 
@@ -142,12 +163,7 @@ std::vector<std::vector<int32_t>> read_allowed(const AllowedArrays& arrays, int 
   std::vector<std::vector<int32_t>> allowed;
   if (!arrays) return allowed;
   require(arrays->size() == static_cast<size_t>(sentences), "each sentence needs its allowed words");
-  for (const Integers& own : *arrays) {
-    allowed.push_back(token_ids(own, target_words));
-    const std::vector<int32_t>& ids = allowed.back();
-    require(std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end(),
-            "allowed words must be in rising order, each once");
-  }
+  for (const Integers& own : *arrays) allowed.push_back(rising_ids(own, target_words));
   return allowed;
 }
 
@@ -156,7 +172,8 @@ class State {
  public:
   State(std::shared_ptr<Engine> engine, const SourceBatch& source,
         const std::vector<std::vector<int32_t>>& allowed)
-      : borrowed_(std::move(engine)), words_(pack_words(network(), allowed)) {
+      : words_(pack_words(engine->network, engine->shared_words(), allowed)),
+        borrowed_(std::move(engine)) {
     encode(network(), source, (*borrowed_).work, &(*borrowed_).memory);
     decoder_ = std::make_unique<Decoder>(network(), *borrowed_);
     decoder_->allow(words_);
@@ -262,8 +279,8 @@ class State {
             reinterpret_cast<const uint8_t*>(mask.data())};
   }
 
-  Borrowed borrowed_;
   WordsOfSentences words_;
+  Borrowed borrowed_;
   std::unique_ptr<Decoder> decoder_;
 };
 
@@ -321,7 +338,7 @@ py::tuple run_search(std::shared_ptr<Engine> engine, const Integers& source, int
     const Team::Turn turn(engine->team);
     Borrowed buffers(engine);
     (*buffers).work.team = turn.team();
-    result = search(engine->network, order, request, batch, *buffers);
+    result = search(engine->network, order, request, batch, engine->shared_words(), *buffers);
   }
   py::list pools;
   for (const std::vector<Hypothesis>& pool : result.pools) {
@@ -361,6 +378,7 @@ PYBIND11_MODULE(_native, module) {
            py::arg("instruction_set"), py::arg("cores") = 1)
       .def_property_readonly("kernels", [](const Engine& self) { return self.network.kernels.name; })
       .def_property_readonly("helped", [](const Engine& self) { return self.team.helped(); })
+      .def("share_words", &Engine::share_words, py::arg("words"))
       .def("encoding",  // of a position, for tests
            [](const Engine& self, int64_t position) {
              std::vector<float> scratch(self.network.configuration.width);

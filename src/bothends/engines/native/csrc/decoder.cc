@@ -190,30 +190,43 @@ void Decoder::step(const int32_t* tokens, const Block& block, int words, Words* 
     lists_[m].logits = &best->logprobs[static_cast<size_t>(m) * words];
     lists_[m].ids = &best->ids[static_cast<size_t>(m) * words];
   }
-  // Rows that share their words go through the output layer together.
-  for (int begin = 0, end; begin < rows(); begin = end) {
-    const OutputWords* own = allowed(begin);
-    for (end = begin + 1; end < rows() && allowed(end) == own;) ++end;
-    const PackedMatrix& output = own == nullptr ? network_.output : own->matrix();
-    const int first = begin * block.size, last = end * block.size;
-    each_chunk(output, first, last, [&](int m, const float* logits, int count, int word) {
-      network_.kernels.scan_words(logits, count, word, &lists_[m]);
-      if (targets == nullptr) return;
-      const int place = (own == nullptr ? targets[m] : own->place(targets[m])) - word;
-      if (place >= 0 && place < count) forced[m] = logits[place];
-    });
-    for (int m = first; m < last; ++m) finish_row(lists_[m], own, forced ? forced + m : nullptr);
+  // Rows that share words go through the output layer together: first the words that sentences have in
+  // common, or all words, and then those of each sentence alone.
+  for (const bool own : {false, true}) {
+    for (int begin = 0, end; begin < rows(); begin = end) {
+      const PackedMatrix* output = part_of_output(begin, own);
+      for (end = begin + 1; end < rows() && part_of_output(end, own) == output;) ++end;
+      if (output == nullptr) continue;
+      const auto take = [&](int m, const float* logits, int count, int word) {
+        const SentenceWords* words = allowed(m / block.size);
+        if (own) word += words->first_own();
+        network_.kernels.scan_words(logits, count, word, &lists_[m]);
+        if (targets == nullptr) return;
+        const int place = (words == nullptr ? targets[m] : words->place(targets[m])) - word;
+        if (place >= 0 && place < count) forced[m] = logits[place];
+      };
+      each_chunk(*output, begin * block.size, end * block.size, take);
+    }
+  }
+  for (int m = 0; m < rows_of_block; ++m) {
+    finish_row(lists_[m], allowed(m / block.size), forced ? forced + m : nullptr);
   }
 }
 
+const PackedMatrix* Decoder::part_of_output(int row, bool own) const {
+  const SentenceWords* words = allowed(row);
+  if (words == nullptr) return own ? nullptr : &network_.output;
+  return own ? words->own() : words->shared();
+}
+
 // Logits become logprobs, and places among allowed words become ids.
-void Decoder::finish_row(const BestWords& list, const OutputWords* own, float* forced) const {
+void Decoder::finish_row(const BestWords& list, const SentenceWords* words, float* forced) const {
   const float rest = static_cast<float>(std::log(list.sum));
   if (forced != nullptr) *forced = *forced - list.largest - rest;
   for (int i = 0; i < list.found; ++i) {
     const float logprob = list.logits[i] - list.largest - rest;
     list.logits[i] = logprob == logprob ? logprob : kImpossible;  // not a number: no word
-    if (own != nullptr) list.ids[i] = own->id(list.ids[i]);
+    if (words != nullptr) list.ids[i] = words->id(list.ids[i]);
   }
 }
 

@@ -75,9 +75,14 @@ class Decoder {
   // Logits of words for rows `first` to `last`, chunk by chunk: `take(row, logits, count, first word)`.
   template <typename Take>
   void each_chunk(const PackedMatrix& output, int first, int last, Take take);
-  void finish_row(const BestWords& list, const OutputWords* own, float* forced) const;
-  const OutputWords* allowed(int row) const {
-    return allowed_ == nullptr ? nullptr : (*allowed_)[sentences_[row]].get();
+  void finish_row(const BestWords& list, const SentenceWords* words, float* forced) const;
+  // The part of the output layer that a row shares with others, or that it has alone; null: none.
+  const PackedMatrix* part_of_output(int row, bool own) const;
+  // The words that a row's sentence may use; null: all.
+  const SentenceWords* allowed(int row) const {
+    if (allowed_ == nullptr) return nullptr;
+    const SentenceWords& words = (*allowed_)[sentences_[row]];
+    return words.all() ? nullptr : &words;
   }
 
   const Network& network_;

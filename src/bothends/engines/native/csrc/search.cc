@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #include "joint_topk.h"
 
@@ -203,13 +204,14 @@ class Search {
 }  // namespace
 
 SearchResult search(const Network& network, const OrderTables& order, const SearchRequest& request,
-                    const SourceBatch& source, DecoderBuffers& buffers) {
+                    const SourceBatch& source, std::shared_ptr<const OutputWords> shared_words,
+                    DecoderBuffers& buffers) {
   const auto start = std::chrono::steady_clock::now();
   SearchResult result;
   encode(network, source, buffers.work, &buffers.memory);
   result.encoder_seconds = seconds_since(start);
   Decoder decoder(network, buffers);
-  const WordsOfSentences words = pack_words(network, request.allowed);
+  const WordsOfSentences words = pack_words(network, std::move(shared_words), request.allowed);
   decoder.allow(words);
   Search(order, request, decoder, &result).run();
   result.search_seconds = seconds_since(start) - result.encoder_seconds - result.decoder_seconds;

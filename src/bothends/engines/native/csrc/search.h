@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "decoder.h"
@@ -54,7 +55,9 @@ struct SearchResult {
   int steps = 0;
 };
 
+// `shared_words`, if there are any, are packed already, for sentences that may use all of them.
 SearchResult search(const Network& network, const OrderTables& order, const SearchRequest& request,
-                    const SourceBatch& source, DecoderBuffers& buffers);
+                    const SourceBatch& source, std::shared_ptr<const OutputWords> shared_words,
+                    DecoderBuffers& buffers);
 
 }  // namespace bothends
