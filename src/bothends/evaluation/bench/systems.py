@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, Protocol
 from bothends.engines.protocol import (
     Engine,
     FloatArray,
+    RestrictedSteps,
     Searched,
     SearchRequest,
     State,
@@ -210,6 +211,7 @@ class Bothends:
         self._config = config
         self._load = load
         self._shortlist = shortlist
+        self._engines: dict[int, Engine[Any]] = {}
 
     def arrangements(self, cores: int) -> list[Threads]:
         return arrangements(cores)
@@ -217,13 +219,20 @@ class Bothends:
     def translate(
         self, sources: Sequence[IntArray], request: Request, threads: Threads
     ) -> TimedOutcome:
-        engine = self._load(threads.each)
+        engine = self._engine(threads.each)
         if threads.workers == 1:
             return self._search(engine, sources, request)
         shares = split(sources, threads.workers)
         with ThreadPoolExecutor(len(shares)) as pool:
             outcomes = list(pool.map(lambda share: self._search(engine, share, request), shares))
         return merge(outcomes)
+
+    def _engine(self, threads: int) -> Engine[Any]:
+        if threads not in self._engines:
+            engine = self._engines[threads] = self._load(threads)
+            if self._shortlist is not None and isinstance(engine, RestrictedSteps):
+                engine.share_words(self._shortlist.always)  # as a generator does that stays
+        return self._engines[threads]
 
     def _search(
         self, engine: Engine[Any], sources: Sequence[IntArray], request: Request
