@@ -10,7 +10,12 @@ from collections.abc import Sequence
 import pytest
 
 from bothends.documents import DocumentOptions, translate_document
-from bothends.text.capitals import in_capitals, in_small_letters, with_capitals
+from bothends.text.capitals import (
+    in_capitals,
+    in_small_letters,
+    with_capitals,
+    with_first_capital,
+)
 from bothends.translating.protecting import LineProtector
 from bothends.translating.translation import TranslationOptions
 from bothends.translator import Translator
@@ -73,6 +78,32 @@ def test_capitals(text: str, language: str, expected: str) -> None:
     assert with_capitals(text, language) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "answer", "expected"),
+    [
+        ("Blue shirt", "camisa azul", "Camisa azul"),
+        ("(Blue shirt)", "(camisa azul)", "(Camisa azul)"),
+        ("\u201cBus\u201d:", "\u00abônibus\u00bb:", "\u00abÔnibus\u00bb:"),
+        ("Of water", "d'água", "D'água"),
+        ("blue shirt", "camisa azul", "camisa azul"),
+        ("3 shirts", "camisas", "camisas"),
+        ("New phone", "iPhone novo", "iPhone novo"),
+        ("Website", "example.org", "example.org"),
+        ("See there", "https://example.org", "https://example.org"),
+        ("Ampersand", "&amp; e", "&amp; e"),
+        ("The X1", "x1", "x1"),
+        ("Shirt", "...", "..."),
+        ("Shirt", "", ""),
+    ],
+)
+def test_first_capital(text: str, answer: str, expected: str) -> None:
+    assert with_first_capital(answer, text, "pt") == expected
+
+
+def test_first_capital_of_a_language_with_two_kinds_of_i() -> None:
+    assert with_first_capital("ince kitap", "Thin book", "tr") == "İnce kitap"
+
+
 def test_documents_ask_for_small_letters_and_keep_what_is_protected() -> None:
     asked: list[str] = []
 
@@ -84,7 +115,7 @@ def test_documents_ask_for_small_letters_and_keep_what_is_protected() -> None:
     text = "# BIG NEWS\n\nWRITE TO me@example.org NOW!\n\nAs usual.\n"
     result = translate_document(text, "markdown", translate, options)
     assert asked == ["Big news", "Write to X1 now!", "As usual."]
-    assert result.text == "# OK BIG NEWS\n\nOK WRITE TO me@example.org NOW!\n\nok As usual.\n"
+    assert result.text == "# OK BIG NEWS\n\nOK WRITE TO me@example.org NOW!\n\nOk As usual.\n"
 
 
 def test_lines_that_are_taken_as_they_are_stay_in_capitals() -> None:

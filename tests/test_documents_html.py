@@ -49,7 +49,7 @@ def test_only_running_text_changes(source: str, expected: str) -> None:
 def test_tags_follow_their_words() -> None:
     source = '<p>Read <b>the page</b> or <a href="x">ask <i>us</i> now</a> first.</p>'
     result = translate_document(source, "html", reverse)
-    assert result.text == '<p>first. <a href="x">now <i>us</i> ask</a> or <b>page the</b> Read</p>'
+    assert result.text == '<p>First. <a href="x">now <i>us</i> ask</a> or <b>page the</b> Read</p>'
     assert (result.report.tags, result.report.unplaced_tags) == (3, 0)
 
 
@@ -71,7 +71,7 @@ def test_tags_follow_their_words() -> None:
             "it<sup><a href='#n'>[1]</a></sup> found we",
             "we found X1 it",
         ),
-        ("We ran.<sup>1</sup> We saw.", "ran. We<sup>1</sup> saw. We", "We ran."),
+        ("We ran.<sup>1</sup> We saw.", "Ran. We<sup>1</sup> Saw. We", "We ran."),
         # words that are raised, and what touches nothing, are translated
         ("we ran <sup>as</sup> said", "said <sup>as</sup> ran we", "we ran as said"),
         ("the <sup>1</sup> note", "note <sup>1</sup> the", "the 1 note"),

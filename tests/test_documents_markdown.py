@@ -74,7 +74,7 @@ def test_only_running_text_changes(source: str, expected: str) -> None:
 def test_tags_follow_their_words() -> None:
     source = "Read **the page** or [ask `us` now](http://x.y) first."
     result = translate_document(source, "markdown", reverse)
-    assert result.text == "first. [now `us` ask](http://x.y) or **page the** Read"
+    assert result.text == "First. [now `us` ask](http://x.y) or **page the** Read"
     assert (result.report.tags, result.report.unplaced_tags) == (2, 0)
 
 
@@ -107,7 +107,7 @@ def test_a_tag_over_two_sentences_stays_one_tag() -> None:
         ("Something harmless", "- no item"),
         ("Something harmless", "12. no item"),
         ("Something harmless", "> no quote"),
-        ("Something harmless", "no *emphasis* or `code` or <b>tag</b> or [link](x)"),
+        ("something harmless", "no *emphasis* or `code` or <b>tag</b> or [link](x)"),
         ("Something harmless", "=== no title"),
         ("Something harmless", "&amp; &lt; \\* \\\\ ~~no~~ __no__"),
         ("two lines\nof text", "--- ---"),

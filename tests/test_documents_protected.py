@@ -173,7 +173,7 @@ def test_an_answer_of_placeholders_alone_has_lost_the_words() -> None:
 def test_a_placeholder_that_is_in_the_text_already() -> None:
     text = "X1 and x 2 are at http://a.b/c now"
     result = translate_document(text, "text", reverse)
-    assert result.text == "now http://a.b/c at are 2 x and X1"
+    assert result.text == "Now http://a.b/c at are 2 x and X1"
     assert result.report.fallbacks == 0
 
 
@@ -226,7 +226,7 @@ def test_a_glossary_is_honoured_or_reported() -> None:
     assert kept.text == "THE rotes Auto IS HERE. A Wagen."
     assert (kept.report.glossary_hits, kept.report.glossary_misses) == (2, 0)
     lost = translate_document(text, "text", each(lambda _: "nothing"), options)
-    assert lost.text == "nothing nothing"
+    assert lost.text == "Nothing Nothing"
     assert (lost.report.glossary_hits, lost.report.glossary_misses) == (0, 2)
     assert lost.report.missed_terms == {"red car": 1, "car": 1}
 

@@ -147,8 +147,8 @@ class TestTables:
     def test_spans_sentences_and_numbers_of_cells(
         self, translate: Command, expected: Callable[[list[str]], list[str]]
     ) -> None:
-        outcome = translate(text=b"Ba bo. Da du.\thttps://a.b/c\t5 km\n")
-        assert outcome.lines == [" ".join(expected(["Ba bo.", "Da du."])) + "\thttps://a.b/c\t5 km"]
+        outcome = translate(text=b"ba bo. Da du.\thttps://a.b/c\t5 km\n")
+        assert outcome.lines == [" ".join(expected(["ba bo.", "Da du."])) + "\thttps://a.b/c\t5 km"]
 
     def test_rows_that_are_wider_than_a_window(
         self, translate: Command, expected: Callable[[list[str]], list[str]], tmp_path: Path
@@ -294,7 +294,8 @@ class TestLinesOfSeveralSentences:
         outcome = translate(text=self.TEXT)
         assert (outcome.status, outcome.errors) == (0, "")
         parts = [["ba bo"], ["Ba bo da.", "Du ga!", "Ki la?"], ["Da.", "Du."]]
-        assert outcome.lines == [" ".join(expected(part)) for part in parts]
+        first, *others = (" ".join(expected(part)) for part in parts)
+        assert outcome.lines == [first, *(line[0].upper() + line[1:] for line in others)]
 
     def test_records_tell_it(self, translate: Command) -> None:
         records = [json.loads(line) for line in translate("--json", text=self.TEXT).lines]

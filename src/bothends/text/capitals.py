@@ -2,7 +2,7 @@
 
 Models have seen few sentences in capitals and cut their words into odd pieces: the default model
 makes "HELLO VELHOR" of "HELLO WORLD". So such text is asked for in small letters, and its
-translation is written in capitals.
+translation is written in capitals. Labels ("Blue shirt") lose the capital that they begin with.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ _WORD = r"[^\W\d_]+"
 _TOKEN = r"[^\W_](?:[\w'\u2019-]*\w)?"
 _FIRST_LETTER = r"(?:^|[.!?\u2026][\"'\u2019\u201d)\]]*\s)[^\w]*[^\W\d_]"
 _NO_VOWELS = "[B-DF-HJ-NP-TV-XZ]{2,}"
+#: The word that a text begins with; no address or name of a file, which have marks inside
+_OPENING = r"[\"'\u2018\u201c\u201e\u00ab\u00bb\u00bf\u00a1(\[*_\s]*"
+_FIRST_WORD = rf"{_OPENING}(\w[\w'\u2019-]*)(?=[^\w\s]*(?:\s|$))"
 #: Letters of a word at least: of shorter ones alone, most are abbreviations.
 _LONG = 4
 #: Without a vowel, but no abbreviations that are spelled in capitals.
@@ -59,6 +62,20 @@ def with_capitals(text: str, language: str | None) -> str:
     if _is(language, *_DOTTED):
         text = text.replace("i", "\u0130")
     return text.upper()
+
+
+def with_first_capital(answer: str, text: str, language: str | None) -> str:
+    """A translation in this language with a capital at its beginning, if the text has one there.
+
+    Names that begin with a small letter (iPhone), addresses and the like keep theirs.
+    """
+    asked, own = re.match(_FIRST_WORD, text), re.match(_FIRST_WORD, answer)
+    if asked is None or own is None or not asked[1][0].isupper() or not own[1].islower():
+        return answer
+    if any(map(str.isdigit, own[1])):
+        return answer
+    at = own.start(1)
+    return answer[:at] + with_capitals(answer[at], language) + answer[at + 1 :]
 
 
 def _is_abbreviation(token: str) -> bool:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bothends.text.capitals import in_capitals, in_small_letters, with_capitals
+from bothends.text.capitals import (
+    in_capitals,
+    in_small_letters,
+    with_capitals,
+    with_first_capital,
+)
 from bothends.text.languages import short_code
 from bothends.text.title_case import in_title_case, with_names, without_title_case
 from bothends.text.typography import plain_marks, typographic_marks
@@ -28,8 +33,10 @@ class PlainWriting:
         """The model's answer for `of(text)` as a translation of the text itself."""
         if in_capitals(text):
             answer = with_capitals(answer, self.target_language)
-        elif self._is_headline(text):
-            answer = with_names(answer, text)
+        else:
+            if self._is_headline(text):
+                answer = with_names(answer, text)
+            answer = with_first_capital(answer, text, self.target_language)
         return typographic_marks(answer, text, self.target_language)
 
     def _is_headline(self, text: str) -> bool:
