@@ -141,6 +141,27 @@ def test_attributes_without_text_for_people_stay(source: str) -> None:
     assert translate_document(source, "html", upper).text == source
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('<!doctype html>\n<html lang="en">a', '<!doctype html>\n<html lang="pt-BR">A'),
+        ("<HTML class=x lang=en-US>a", "<HTML class=x lang=pt-BR>A"),
+        ("<html lang='en' xml:lang='en'>a", "<html lang='pt-BR' xml:lang='pt-BR'>A"),
+        ("<html>a", "<html>A"),
+        ('<html lang="fr">a', '<html lang="fr">A'),
+        ('<html lang="en" translate="no">a</html>', '<html lang="en" translate="no">a</html>'),
+        ('<p lang="en">a</p>', '<p lang="en">A</p>'),
+    ],
+)
+def test_a_page_says_which_language_it_is_in_now(source: str, expected: str) -> None:
+    options = DocumentOptions(language="en", target_language="pt_BR")
+    assert translate_document(source, "html", upper, options).text == expected
+
+
+def test_without_languages_a_page_keeps_its_own() -> None:
+    assert translate_document('<html lang="en">a', "html", upper).text == '<html lang="en">A'
+
+
 def test_attributes_can_be_left_alone() -> None:
     source = "<p title='a b'>c <img alt=d></p>"
     result = translate_document(source, "html", upper, DocumentOptions(attributes=False))

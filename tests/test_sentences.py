@@ -18,7 +18,7 @@ from bothends.metrics.sums import _TOKENIZERS
 from bothends.serve.libretranslate import NAMES
 from bothends.text.abbreviations import _NAMES, _NUMBERS, _STARTERS
 from bothends.text.clauses import cut_at_clauses
-from bothends.text.languages import _TWO_LETTERS, distance, short_code
+from bothends.text.languages import _TWO_LETTERS, distance, short_code, web_code
 from bothends.text.sentences import Span, holds_several, split_sentences
 from bothends.translating.line_job import WITHOUT_SPACES, join_sentences
 from bothends.translating.translation import EMPTY, TranslationOptions
@@ -253,3 +253,17 @@ def test_time_is_linear(unit: str) -> None:
 
     # Ten times the text: ten times the time, not a hundred. Small times are noise.
     assert seconds(20_000) < 30 * max(seconds(2_000), 0.01)
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("pt", "pt"),
+        ("pt_XX", "pt"),
+        ("pt_br", "pt-BR"),
+        ("por_Latn", "pt"),
+        ("zh_TW", "zh-Hant-TW"),
+    ],
+)
+def test_codes_of_pages(language: str, expected: str) -> None:
+    assert web_code(language) == expected

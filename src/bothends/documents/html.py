@@ -1,5 +1,5 @@
 """HTML: running text is translated in place; tags, scripts and code stay to the letter, and so do
-attributes but for those that people see (`html_attributes`).
+attributes but for those that people see and the page's language (`html_attributes`).
 
 A scanner finds the text with its offsets, since parsers that build a tree keep none; selectolax
 (Lexbor) reads input and output as a browser does and judges that both have the same skeleton.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bothends.documents.flows import FlowTranslator
-from bothends.documents.html_attributes import SEEN, AttributeTexts, is_kept
+from bothends.documents.html_attributes import SEEN, AttributeTexts, in_language, is_kept
 from bothends.documents.html_scanner import OPAQUE_NAMES, VOID_NAMES, HtmlToken, scan_html
 from bothends.documents.html_text import text_pieces, write_html
 from bothends.documents.options import DocumentOptions, DocumentReport
@@ -52,7 +52,7 @@ def translate_html(
         run.new = write_html(texts.written_pieces(pieces))
     parts = [texts.written(part) if isinstance(part, str) else part for part in parts]
     if judge is None or judge.accepts(_joined(parts)):
-        return _joined(parts)
+        return _page(parts, options)
     # Which runs are to blame? Runs are independent, so halves can be tried apart.
     blamed = list(_blamed(pending, parts, judge))
     again = translator.translate([run.pieces for run in blamed], in_pieces=True)
@@ -62,7 +62,7 @@ def translate_html(
         kept = list(_blamed(pending, parts, judge))
         report.kept_blocks += len(kept)
     if judge.accepts(_joined(parts)):
-        return _joined(parts)
+        return _page(parts, options)
     report.kept_blocks = len(pending)
     return text
 
@@ -77,6 +77,14 @@ class HtmlRun:
     @property
     def source(self) -> str:
         return write_html(self.pieces)
+
+
+def _page(parts: Sequence[str | HtmlRun], options: DocumentOptions) -> str:
+    """The translation, which says what language it is in."""
+    language, target = options.language, options.target_language
+    return _joined(
+        [in_language(part, language, target) if isinstance(part, str) else part for part in parts]
+    )
 
 
 def _joined(parts: Sequence[str | HtmlRun]) -> str:

@@ -7,12 +7,13 @@ written in the place of the old one, in its quotes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from html import escape, unescape
 
 from bothends.documents.html_scanner import OPAQUE_NAMES
 from bothends.documents.html_text import text_pieces, write_html
 from bothends.documents.pieces import Atom, Flow, Open, Piece
+from bothends.text.languages import distance, web_code
 
 #: Attributes that hold text.
 SEEN = frozenset({"alt", "title", "placeholder", "aria-label", "summary"})
@@ -50,8 +51,8 @@ def is_for_people(text: str) -> bool:
     return any(map(str.isalpha, text)) and not (is_word and _CODE.search(text))
 
 
-def respell_attributes(raw: str, respell: Respell) -> str:
-    """A tag, or an element that begins with it, with other values of the attributes seen."""
+def respell_attributes(raw: str, respell: Respell, names: Collection[str] = SEEN) -> str:
+    """A tag, or an element that begins with it, with other values of attributes of these names."""
     named = _NAME.match(raw)
     if named is None or named[1].lower() in _SILENT:
         return raw
@@ -60,7 +61,7 @@ def respell_attributes(raw: str, respell: Respell) -> str:
     while match := _ATTRIBUTE.match(raw, position):
         position = match.end()
         value = match["value"]
-        if value and match["name"].lower() in SEEN:
+        if value and match["name"].lower() in names:
             quote = value[0] if value[0] in "\"'" else ""
             new = respell(value[len(quote) : len(value) - len(quote)], quote)
             if new is not None:
@@ -72,6 +73,21 @@ def respell_attributes(raw: str, respell: Respell) -> str:
     for start, end, value in reversed(changes):
         raw = raw[:start] + value + raw[end:]
     return raw
+
+
+def in_language(raw: str, source: str | None, target: str | None) -> str:
+    """The tag of a whole page, `<html lang="en">`, with the language that it is in now.
+
+    Browsers and screen readers go by it. A page that says to be in another language keeps its own.
+    """
+    named = _NAME.match(raw)
+    if source is None or target is None or named is None or named[1].lower() != "html":
+        return raw
+
+    def respell(value: str, _: str) -> str | None:
+        return None if distance(source, value) is None else web_code(target)
+
+    return respell_attributes(raw, respell, {"lang", "xml:lang"})
 
 
 class AttributeTexts:

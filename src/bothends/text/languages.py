@@ -51,6 +51,13 @@ def short_code(language: str) -> str:
     return language_parts(language).base
 
 
+def web_code(language: str) -> str:
+    """A code as pages spell it: `pt`, `pt-BR`, `zh-Hant`."""
+    parts = language_parts(language)
+    script = parts.script if parts.base == "zh" else ""  # others are written in one, mostly
+    return "-".join(part for part in (parts.base, script, parts.region) if part)
+
+
 @lru_cache(1024)  # a server is asked for the same few with every request
 def language_parts(code: str) -> LanguageParts:
     """The parts of a code, however it is spelled."""
