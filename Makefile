@@ -45,14 +45,15 @@ native: $(VENV)/dev.stamp  ## build the native engine again after a change of it
 	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
 
 # A copy of the sources with an extension of its own: the usual build stays as it is. Python itself does
-# not free everything at its end, so leaks are looked for by tests of memory instead.
+# not free everything at its end, so leaks are looked for by tests of memory instead. For these, memory
+# that was freed must not wait in AddressSanitizer's quarantine for long.
 SANITIZED := build/sanitize
 sanitize: $(VENV)/dev.stamp  ## the native engine's tests under AddressSanitizer and UBSan
 	mkdir -p $(SANITIZED) && cp -r src $(SANITIZED)/
 	find $(SANITIZED)/src -name '_native*.so' -delete
 	BOTHENDS_SANITIZE=1 $(BIN)/python setup.py --quiet build_ext --parallel 2 \
 		--build-lib $(SANITIZED)/src --build-temp $(SANITIZED)/objects
-	PYTHONPATH=$(SANITIZED)/src ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	PYTHONPATH=$(SANITIZED)/src ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1 \
 		LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
 		$(BIN)/python -m pytest tests/test_native_kernels.py tests/test_native_search.py \
 		tests/test_native_engine.py tests/test_native_cores.py tests/test_engines.py -k native -m "not slow"
