@@ -21,7 +21,7 @@ from bothends.translator import Translator
 SENTENCES = [
     "Where is the nearest station?",
     "I would like a cup of coffee, please.",
-    "What time does the train to Berlin leave?",
+    "What time does the bus leave?",
     "Could you speak more slowly, please?",
     "I'm tired and I want to go home.",
     "My brother lives in a small house near the river.",
