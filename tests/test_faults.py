@@ -148,8 +148,8 @@ def _fill_disk() -> None:
 def assert_one_line(ending: Ending, *reasons: str) -> None:
     assert ending.status == 1, ending.errors
     assert "Traceback" not in ending.errors
-    # The last one, but for a chain, which says after it at which stage that was.
-    (line,) = (x for x in ending.errors.splitlines()[-2:] if x.startswith("bothends: error: "))
+    # The last one, but for a chain, which then says at which stage that was and what sets it up.
+    (line,) = (x for x in ending.errors.splitlines()[-3:] if x.startswith("bothends: error: "))
     assert not reasons or any(reason in line for reason in reasons)
 
 
