@@ -17,8 +17,9 @@ _WORD = r"[^\W\d_]+"
 _TOKEN = r"[^\W_](?:[\w'\u2019-]*\w)?"
 _FIRST_LETTER = r"(?:^|[.!?\u2026][\"'\u2019\u201d)\]]*\s)[^\w]*[^\W\d_]"
 _NO_VOWELS = "[B-DF-HJ-NP-TV-XZ]{2,}"
-#: The word that a text begins with; no address or name of a file, which have marks inside
+#: Marks that may stand before the first word
 _OPENING = r"[\"'\u2018\u201c\u201e\u00ab\u00bb\u00bf\u00a1(\[*_\s]*"
+#: The word that a text begins with; no address or name of a file, which have marks inside
 _FIRST_WORD = rf"{_OPENING}(\w[\w'\u2019-]*)(?=[^\w\s]*(?:\s|$))"
 #: Letters of a word at least: of shorter ones alone, most are abbreviations.
 _LONG = 4
