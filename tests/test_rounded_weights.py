@@ -42,12 +42,11 @@ def test_weights_come_back(changes: dict[str, Any], precision: Precision, tmp_pa
         assert (np.abs(found[name] - weight) <= most * largest).all(), name
 
 
-def test_a_training_begins_with_a_model_without_weights(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_training_begins_with_a_model_without_weights(compressed: bool, tmp_path: Path) -> None:
     teacher = train(tiny_recipe(tmp_path / "teacher", "training.updates=2")).checkpoint
     exported = tmp_path / "exported"
-    export_model(teacher, "int8", exported)
+    export_model(teacher, "int8", exported, compressed=compressed)
     assert not (exported / WEIGHTS).exists()
     recipe = tiny_recipe(tmp_path / "student", "order=2x1", f"init={exported}")
     setup = Setup.of(recipe)

@@ -201,6 +201,9 @@ COMMANDS: dict[str, Command] = {
     "average": Command("average run --last 2 --output new/model", _run),
     "export": Command("export model --no-check --output new/exported", _weights),
     "export in place": Command("export model --no-check", _weights),
+    "export compressed": Command(
+        "export model --no-check --compress --output new/exported", _weights
+    ),
     "distill": Command(
         "distill --teacher model --source text --processes 1 --shard-lines 5 --output new/corpus "
         "--picture new.svg",

@@ -40,6 +40,7 @@ from bothends.jobs.pool import InThisProcess
 from bothends.jobs.stages import Stage, StageGraph
 from bothends.model.config import preset
 from bothends.model.directory import (
+    COMPRESSED,
     CONFIG,
     DECODER,
     ENCODER,
@@ -48,6 +49,7 @@ from bothends.model.directory import (
     read_description,
     write_description,
 )
+from bothends.model.graph_files import GRAPHS, compress
 from bothends.model.weights import read_weights, write_weights
 from bothends.order import GenerationOrder
 from bothends.serve.keys import ApiKeys, add_key
@@ -79,6 +81,14 @@ class Reader:
 def _make_model(directory: Path) -> None:
     shutil.copytree(tiny_model(), directory, dirs_exist_ok=True)
     (directory / DIGESTS).unlink()
+
+
+def _make_compressed_model(directory: Path) -> None:
+    for path in tiny_model("2x1", "int8").iterdir():
+        if path.name in GRAPHS:
+            (directory / (path.name + COMPRESSED)).write_bytes(compress(path.read_bytes()))
+        elif path.name != DIGESTS:
+            shutil.copy(path, directory)
 
 
 def _make_model_with_digests(directory: Path) -> None:
@@ -341,6 +351,7 @@ READERS: dict[str, Reader] = {
     "weights": Reader(_make_model, WEIGHTS, lambda d: read_weights(d, read_description(d))),
     "encoder": Reader(_make_model, ENCODER, _read_graphs),
     "decoder": Reader(_make_model, DECODER, _read_graphs),
+    "compressed graph": Reader(_make_compressed_model, DECODER + COMPRESSED, _read_graphs),
     "manifest": Reader(_make_corpus, MANIFEST, _read_pairs),
     "tokens": Reader(_make_corpus, "train.tokens.000", _read_pairs),
     "offsets": Reader(_make_corpus, "train.offsets", _read_pairs),

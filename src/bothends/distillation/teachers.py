@@ -19,13 +19,8 @@ from bothends.jobs.digests import settings_digest
 from bothends.jobs.filter_process import ProgramOptions
 from bothends.jobs.line_program import LineProgram
 from bothends.jobs.processors import processor_kind
-from bothends.model.directory import (
-    DECODER,
-    ENCODER,
-    VOCABULARIES,
-    WEIGHTS,
-    read_description,
-)
+from bothends.model.directory import VOCABULARIES, WEIGHTS, read_description
+from bothends.model.graph_files import GRAPHS, stored_graph
 from bothends.model.hub import shown
 from bothends.model.shortlist import SHORTLIST
 from bothends.translating.translation import TranslationOptions
@@ -110,7 +105,8 @@ class ModelTeacher:
         if lengths and self.split_sentences:  # ... and tell where long sentences are cut
             description["longest_source"] = lengths["longest_source"]
         digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
-        network = (WEIGHTS,) if self.engine == "torch" else (ENCODER, DECODER)
+        graphs = [stored_graph(self.directory, name).name for name in GRAPHS]
+        network = [WEIGHTS] if self.engine == "torch" else graphs
         words = (SHORTLIST,) if self.engine == "native" else ()
         for name in (*VOCABULARIES, *network, *words):
             path = self.directory / name

@@ -17,11 +17,13 @@ from bothends.engines.onnx.metadata import GRAPH_VERSION
 from bothends.engines.onnx.network import NetworkWriter
 from bothends.engines.onnx.products import FloatProducts, Int8Products, Products
 from bothends.engines.registry import Precision
-from bothends.errors import BothendsError
+from bothends.errors import BothendsError, UsageError
 from bothends.files import is_new, new_directory, real_path, write_atomically
 from bothends.model.config import ModelConfig
 from bothends.model.directory import (
     CARD,
+    COMPRESSED,
+    COMPRESSED_GRAPHS,
     CONFIG,
     DECODER,
     ENCODER,
@@ -32,6 +34,7 @@ from bothends.model.directory import (
     record_model,
     write_description,
 )
+from bothends.model.graph_files import GRAPHS, compress
 from bothends.model.hub import origin
 from bothends.model.shortlist import SHORTLIST
 from bothends.model.weights import in_float32, read_weights
@@ -39,7 +42,9 @@ from bothends.order import GenerationOrder
 from bothends.storage.digests import check_file
 
 
-def export_model(directory: Path, precision: Precision, output: Path) -> None:
+def export_model(
+    directory: Path, precision: Precision, output: Path, *, compressed: bool = False
+) -> None:
     """Write the graphs of the model in `directory` to `output`, which may be the same.
 
     Another directory also gets everything else that the runtime needs. It may hold an earlier
@@ -52,10 +57,11 @@ def export_model(directory: Path, precision: Precision, output: Path) -> None:
         raise BothendsError(f"{output}: exists and is a model of its own; name a new directory")
     weights = read_weights(directory, description)
     with new_directory(output) if is_new(output) else nullcontext(output) as target:
-        write_graphs(target, weights, description.model, description.order, precision)
+        shape = description.model, description.order
+        write_graphs(target, weights, *shape, precision, compressed=compressed)
         if elsewhere:
             _copy_rest(directory, target)
-        record_model(target, FILES if elsewhere else (ENCODER, DECODER))
+        record_model(target, FILES if elsewhere else (*GRAPHS, *COMPRESSED_GRAPHS))
 
 
 def _copy_rest(directory: Path, output: Path) -> None:
@@ -84,8 +90,15 @@ def write_graphs(
     config: ModelConfig,
     order: GenerationOrder,
     precision: Precision,
+    *,
+    compressed: bool = False,
 ) -> None:
-    """Write `encoder.onnx` and `decoder.onnx` for the weights, by the names of a model's state."""
+    """Write `encoder.onnx` and `decoder.onnx` for the weights, by the names of a model's state.
+
+    Compressed, they end in `.gz`; graphs of the other kind, which they replace, are removed.
+    """
+    if compressed and precision != "int8":
+        raise UsageError(f"only graphs in int8 are compressed, not those in {precision}")
     single = in_float32(weights)
     metadata = {
         "graph_version": str(GRAPH_VERSION),
@@ -111,7 +124,13 @@ def write_graphs(
     # Nothing is written before both are complete.
     Path(directory).mkdir(parents=True, exist_ok=True)
     for written in graphs:
-        write_atomically(Path(directory) / written.file, written.content)
+        if compressed:
+            name, content = written.file + COMPRESSED, compress(written.content)
+        else:
+            name, content = written.file, written.content
+        write_atomically(Path(directory) / name, content)
+    for name in GRAPHS if compressed else COMPRESSED_GRAPHS:
+        (Path(directory) / name).unlink(missing_ok=True)
 
 
 def _fingerprint(weights: Mapping[str, NDArray[np.float32]]) -> str:

@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 from bothends.engines.prompt import with_prompt
 from bothends.engines.protocol import Engine
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.model.directory import DECODER, ENCODER, WEIGHTS, Description, read_description
+from bothends.model.directory import DECODER, WEIGHTS, Description, read_description
+from bothends.model.graph_files import is_compressed, missing_graphs, stored_graph
 from bothends.model.hub import origin, shown
 
 EngineName = Literal["native", "onnx", "torch"]
@@ -55,12 +56,14 @@ def default_engine(
     compiled = extension()
     if compiled is None or precision == "float32":
         return "onnx"
-    try:
-        metadata = compiled.read_metadata(os.fsencode(directory / DECODER))
-    except ValueError:  # missing or damaged: ONNX Runtime reports it
-        return "onnx"
-    if metadata.get("precision") != "int8":
-        return "onnx"
+    decoder = stored_graph(directory, DECODER)
+    if not is_compressed(decoder):  # only int8 is compressed
+        try:
+            metadata = compiled.read_metadata(os.fsencode(decoder))
+        except ValueError:  # missing or damaged: ONNX Runtime reports it
+            return "onnx"
+        if metadata.get("precision") != "int8":
+            return "onnx"
     from bothends.engines.native.engine import unsupported
 
     model = (description or read_description(directory)).model
@@ -80,8 +83,7 @@ def _load_native_engine(
 
 
 def _check_exported(directory: Path) -> None:
-    missing = [name for name in (ENCODER, DECODER) if not (directory / name).is_file()]
-    if missing:
+    if missing := missing_graphs(directory):
         hint = "the model is not complete"
         if name := origin(directory):  # its weights may be there, and were not asked for
             hint = f"it was not exported; `bothends export {name} --output DIR`, then use DIR"

@@ -4,7 +4,7 @@
     sentencepiece.model    the vocabulary (or sentencepiece.source.model and .target.model); a
                            converted model has vocabulary.json and vocabulary.model
     model.safetensors      weights, for training
-    encoder.onnx, decoder.onnx   graphs, for the runtime
+    encoder.onnx, decoder.onnx   graphs, for the runtime; compressed, their names end in .gz
     shortlist.bin          which target words a source word may become, if that was learned
     digests.json           size and SHA-256 of all these
     README.md              the model card, which anybody may edit
@@ -42,10 +42,13 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 ENCODER = "encoder.onnx"
 DECODER = "decoder.onnx"
+#: What the name of a compressed graph has besides.
+COMPRESSED = ".gz"
+COMPRESSED_GRAPHS = (ENCODER + COMPRESSED, DECODER + COMPRESSED)
 CARD = "README.md"
 VOCABULARIES = (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FOREIGN_FILES)
 #: What a model is made of, as far as it is there; `digests.json` describes these.
-FILES = (CONFIG, *VOCABULARIES, WEIGHTS, ENCODER, DECODER, SHORTLIST)
+FILES = (CONFIG, *VOCABULARIES, WEIGHTS, ENCODER, DECODER, *COMPRESSED_GRAPHS, SHORTLIST)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ import yaml
 
 from bothends.errors import BothendsError, UsageError
 from bothends.model.directory import CARD, DECODER, FILES, WEIGHTS, Description
+from bothends.model.graph_files import stored_graph
 from bothends.model.hub import PREFIX, HubName, is_hub_name
 from bothends.publishing.scores import Scores
 from bothends.storage.records import read_bounded
@@ -154,8 +155,11 @@ def _body(
     size = sum((directory / name).stat().st_size for name in _there(directory))
     kinds = [
         kind
-        for kind, name in (("graphs", DECODER), ("weights", WEIGHTS))
-        if (directory / name).is_file()
+        for kind, path in (
+            ("graphs", stored_graph(directory, DECODER)),
+            ("weights", directory / WEIGHTS),
+        )
+        if path.is_file()
     ]
     command = "summarize" if description.task == "summarization" else "translate"
     lines = [

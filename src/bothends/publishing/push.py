@@ -12,7 +12,8 @@ from pathlib import Path
 
 from bothends.errors import BothendsError, UsageError, warn
 from bothends.files import real_path
-from bothends.model.directory import CARD, DECODER, ENCODER, FILES, read_description
+from bothends.model.directory import CARD, FILES, read_description
+from bothends.model.graph_files import missing_graphs
 from bothends.model.hub import PREFIX, hub_errors, is_repository, progress_on_terminals
 from bothends.publishing.card import Card, make_card
 from bothends.publishing.scores import read_scores
@@ -60,7 +61,7 @@ def plan_upload(directory: Path, options: PushOptions) -> Upload:
     scores = [read_scores(path, directory) for path in options.metrics]
     card = make_card(directory, description, repository, options.license, scores)
     files = tuple(name for name in (*FILES, DIGESTS) if (directory / name).is_file())
-    if not {ENCODER, DECODER} <= set(files):
+    if missing_graphs(directory):
         warn(f"{directory}: not exported, so nobody can translate with it; `bothends export` first")
     return Upload(directory, options, files, card)
 

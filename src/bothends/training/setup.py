@@ -19,7 +19,8 @@ from bothends.engines.torch import rounded_model
 from bothends.errors import BothendsError
 from bothends.model.bundled import find_model
 from bothends.model.config import ModelConfig
-from bothends.model.directory import DECODER, WEIGHTS, Description, read_description
+from bothends.model.directory import WEIGHTS, Description, read_description
+from bothends.model.graph_files import missing_graphs
 from bothends.model.hub import shown
 from bothends.model.lengths import LengthStatistics
 from bothends.model.spec import tensors
@@ -93,7 +94,7 @@ class Setup:
         """Give a new model the weights of a trained one where they fit; what was done, in words."""
         init = find_model(self.description.provenance.get(BEGAN_WITH, init), weights=True)
         _check_same_vocabulary(self.vocabularies, Vocabularies.load(init), init)
-        rounded = not (init / WEIGHTS).exists() and (init / DECODER).exists()
+        rounded = not (init / WEIGHTS).exists() and not missing_graphs(init)
         transfer = transfer_weights(rounded_model(init) if rounded else init, model)
         kind = " as they were rounded" if rounded else ""
         count = f"{len(transfer.taken)} of {len(model.state_dict())}"

@@ -19,10 +19,10 @@ from bothends.engines.onnx.metadata import check_metadata, check_same_export
 from bothends.engines.protocol import Finding, FloatArray, Searched, SearchRequest, TopK
 from bothends.errors import BothendsError, UsageError, nearest
 from bothends.model.config import ModelConfig
-from bothends.model.directory import DECODER, ENCODER, Description, read_description
+from bothends.model.directory import Description, read_description
+from bothends.model.graph_files import GraphFile, readable_graphs
 from bothends.model.spec import Network
 from bothends.order import Block, BoolArray, GenerationOrder, IntArray
-from bothends.storage.digests import check_file
 
 #: What may force an instruction set; otherwise the processor's best is used.
 INSTRUCTION_SET = "BOTHENDS_ISA"
@@ -61,21 +61,17 @@ class NativeEngine:
         chosen = instruction_set or os.environ.get(INSTRUCTION_SET) or ""
         _check_instruction_set(chosen, module.instruction_sets())
         description = description or read_description(directory)
-        paths = [Path(directory) / name for name in (ENCODER, DECODER)]
-        for path in paths:
-            if not path.is_file():
-                raise BothendsError(
-                    f"{directory}: {path.name} is missing; `bothends export {directory}` writes it"
+        with readable_graphs(Path(directory)) as graphs:
+            _check_graphs(module, graphs, description)
+            paths = [os.fsencode(graph.path) for graph in graphs]
+            try:
+                compiled = module.Engine(
+                    *paths, _shape(description), _arrays(description), chosen, cores
                 )
-        _check_files(module, paths, description)
-        try:
-            compiled = module.Engine(
-                *map(os.fsencode, paths), _shape(description), _arrays(description), chosen, cores
-            )
-        except ValueError as error:
-            raise BothendsError(
-                f"{directory}: {error}; `bothends export {directory}` writes it anew"
-            ) from None
+            except ValueError as error:
+                raise BothendsError(
+                    f"{directory}: {error}; `bothends export {directory}` writes it anew"
+                ) from None
         return cls(description.model, description.order, compiled)
 
     @property
@@ -208,13 +204,13 @@ def _check_instruction_set(chosen: str, available: list[str]) -> None:
     )
 
 
-def _check_files(module: Any, paths: list[Path], description: Description) -> None:
+def _check_graphs(module: Any, graphs: Sequence[GraphFile], description: Description) -> None:
     """The files must be of one export, in int8, of the model that is described."""
     found: list[Mapping[str, str]] = []
-    for path in paths:
-        check_file(path)
+    for graph in graphs:
+        path = graph.stored
         try:
-            found.append(module.read_metadata(os.fsencode(path)))
+            found.append(module.read_metadata(os.fsencode(graph.path)))
         except ValueError as error:
             raise BothendsError(f"{path}: {error}") from None
         check_metadata(path, found[-1], description)
@@ -223,7 +219,7 @@ def _check_files(module: Any, paths: list[Path], description: Description) -> No
                 f"{path}: exported in {found[-1].get('precision')}, and the native engine runs "
                 "int8; use onnx, or export it again with --precision int8"
             )
-    check_same_export(paths[0].parent, *found)
+    check_same_export(graphs[0].stored.parent, *found)
 
 
 def unsupported(config: ModelConfig) -> str | None:

@@ -20,11 +20,11 @@ from bothends.engines.onnx.state import EVERYTHING, OnnxState, additive
 from bothends.engines.protocol import FloatArray, TopK
 from bothends.errors import BothendsError
 from bothends.model.config import ModelConfig
-from bothends.model.directory import DECODER, ENCODER, Description, read_description
+from bothends.model.directory import Description, read_description
+from bothends.model.graph_files import GraphFile, readable_graphs
 from bothends.model.sinusoid import position_encodings
 from bothends.model.spec import Network
 from bothends.order import Block, GenerationOrder, IntArray, Scalar
-from bothends.storage.digests import check_file
 
 #: Slots whose logits are held at once in `force`, or one sentence, if that is longer: 128 MB for
 #: 32,000 words.
@@ -57,10 +57,11 @@ class OnnxEngine:
     ) -> OnnxEngine:
         """The exported model in `directory`; `threads` work together on one product."""
         description = description or read_description(directory)
-        decoder, encoder = (  # in this order: the encoder may point into the decoder's file
-            _load_session(Path(directory) / file, description, threads)
-            for file in (DECODER, ENCODER)
-        )
+        with readable_graphs(Path(directory)) as graphs:
+            # The decoder first: the encoder points into its file.
+            decoder, encoder = (
+                _load_session(graph, description, threads) for graph in reversed(graphs)
+            )
         check_same_export(Path(directory), _metadata(encoder), _metadata(decoder))
         return cls(description.model, description.order, encoder, decoder)
 
@@ -217,15 +218,11 @@ class EncodingTable:
         return position_encodings(positions, self.config).astype(np.float32)
 
 
-def _load_session(path: Path, description: Description, threads: int) -> Any:
+def _load_session(graph: GraphFile, description: Description, threads: int) -> Any:
     import onnxruntime
 
-    if not path.is_file():
-        raise BothendsError(
-            f"{path.parent}: {path.name} is missing; `bothends export {path.parent}` writes it"
-        )
-    check_file(path)
-    if not _is_unicode(path):
+    path = graph.stored
+    if not _is_unicode(graph.path):
         raise BothendsError(
             f"{path}: ONNX Runtime cannot open a path that is not UTF-8; rename it, or make a link"
         )
@@ -237,7 +234,7 @@ def _load_session(path: Path, description: Description, threads: int) -> Any:
     try:
         # Without the fallback: it prints to stdout, and tries the same once more.
         session = onnxruntime.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"], enable_fallback=0
+            str(graph.path), options, providers=["CPUExecutionProvider"], enable_fallback=0
         )
         metadata = _metadata(session)  # names and texts in it may be no UTF-8
     except Exception as error:  # its exceptions have no common base of their own

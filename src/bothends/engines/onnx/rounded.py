@@ -18,17 +18,18 @@ from bothends.engines.onnx.initialisers import MEMORY, bias_of, scales_of
 from bothends.engines.onnx.metadata import check_metadata, check_same_export
 from bothends.engines.onnx.network import query_scales
 from bothends.errors import BothendsError
-from bothends.model.directory import DECODER, ENCODER, Description
+from bothends.model.directory import Description
+from bothends.model.graph_files import GraphFile, readable_graphs
 from bothends.model.spec import LookupTable, Network, Norm, Projection, parts_of
 from bothends.model.weights import Weights, weight_shapes
-from bothends.storage.digests import check_file
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def read_rounded_weights(directory: Path, description: Description) -> Weights:
     """The tensors of the graphs in `directory`, by their names in the model, in float32."""
-    graphs = [_load(Path(directory) / name, description) for name in (ENCODER, DECODER)]
+    with readable_graphs(Path(directory)) as files:
+        graphs = [_load(file, description) for file in files]
     properties = [{each.key: each.value for each in graph.metadata_props} for graph in graphs]
     check_same_export(Path(directory), *properties)
     arrays: Arrays = {}
@@ -46,13 +47,13 @@ def read_rounded_weights(directory: Path, description: Description) -> Weights:
     return weights
 
 
-def _load(path: Path, description: Description) -> Any:
-    check_file(path)
+def _load(file: GraphFile, description: Description) -> Any:
     try:
-        graph = onnx.load(path)
+        graph = onnx.load(file.path)
     except Exception as error:  # whatever a damaged file makes of its parser
-        raise BothendsError(f"{path}: cannot be read ({error})") from None
-    check_metadata(path, {each.key: each.value for each in graph.metadata_props}, description)
+        raise BothendsError(f"{file.stored}: cannot be read ({error})") from None
+    properties = {each.key: each.value for each in graph.metadata_props}
+    check_metadata(file.stored, properties, description)
     return graph
 
 
