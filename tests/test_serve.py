@@ -19,9 +19,8 @@ from bothends.model.bundled import find_model
 from bothends.model.directory import CONFIG, read_description, record_model, write_description
 from bothends.model.lengths import SHORTEST_SOURCE, LengthStatistics
 from bothends.serve.app import create_app
-from bothends.serve.detection import Detected
+from bothends.serve.detection import SURE, Detected, Detector
 from bothends.serve.keys import ApiKeys, add_key
-from bothends.serve.libretranslate import SURE
 from bothends.serve.limits import Limits
 from bothends.serve.service import ServeOptions
 from bothends.translator import Translator
@@ -163,6 +162,34 @@ def test_a_text_in_a_language_that_no_model_translates_from(
         assert answer.json()["translatedText"] == HUNGER
     else:
         assert "no model translates from 'xx' to 'pt'" in error(answer, 400)
+
+
+GERMAN = "Ich möchte wissen, wo der Bahnhof ist und wann der Zug abfährt."
+
+
+def test_a_language_that_no_model_names_is_not_taken_for_one_that_is_named(
+    client: TestClient,
+) -> None:
+    """Of English and Portuguese alone, this would be English, with more than 90 %."""
+    first, *others = client.post("/detect", json={"q": GERMAN}).json()
+    assert first["language"] == "de"
+    assert first["confidence"] >= SURE
+    assert {each["language"] for each in others} == {"en", "pt"}
+    answer = client.post("/translate", json={"q": [HUNGRY, GERMAN], **PAIR, "source": "auto"})
+    assert "no model translates from 'de' to 'pt'" in error(answer, 400)
+
+
+def test_a_language_that_is_written_like_that_of_a_model_is_not_refused() -> None:
+    """The detector calls both kinds of Norwegian `no`, and Bokmål is what most models call `nb`."""
+    text = "Jeg vil gjerne vite hvor jernbanestasjonen ligger, og når toget går i morgen tidlig."
+    assert Detector(["en", "de"]).detect(text)[0].language == "no"
+    for code in ("no", "nb", "nob_Latn"):
+        assert Detector(["en", code]).detect(text)[0].language == code
+
+
+def test_a_model_of_a_language_that_cannot_be_told_makes_no_text_surely_another() -> None:
+    """Upper Sorbian would be taken for a Slavic language that the detector knows."""
+    assert {each.language for each in Detector(["en", "hsb"]).detect(GERMAN)} == {"en"}
 
 
 def test_a_server_without_a_detector_says_so(

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from bothends.documents.options import DocumentReport
 from bothends.errors import UsageError
-from bothends.serve.detection import Detected
+from bothends.serve.detection import SURE, Detected
 from bothends.serve.limits import Limits, check_size
 from bothends.serve.models import Models
 from bothends.serve.requests import (
@@ -47,9 +47,6 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     503: {"model": Problem, "description": "Busy; `Retry-After` says when to come back."},
     504: {"model": Problem, "description": "Took too long."},
 }
-
-#: Percent of confidence from which on a detected language is taken for granted.
-SURE = 80.0
 
 NAMES = {
     "ar": "Arabic", "bg": "Bulgarian", "cs": "Czech", "da": "Danish", "de": "German",
@@ -116,7 +113,7 @@ async def translate(request: Request) -> Response:
         501: {"model": Problem, "description": "This server detects no languages."},
     },
     openapi_extra=body_schema("DetectRequest", JSON, FORM),
-    summary="The languages that a text may be in, of those of the models",
+    summary="The languages that a text may be in",
 )
 async def detect(request: Request) -> list[DetectedLanguage]:
     service = service_of(request)
