@@ -164,6 +164,27 @@ def test_a_text_in_a_language_that_no_model_translates_from(
         assert "no model translates from 'xx' to 'pt'" in error(answer, 400)
 
 
+def test_texts_of_several_languages_are_translated_by_the_models_of_theirs(tmp_path: Path) -> None:
+    """The German model is the 2x1 one under another language: it tells who has written what."""
+    german = Path(shutil.copytree(find_model("en-pt-2x1"), tmp_path / "german"))
+    write_description(german, replace(read_description(german), source_language="de"))
+    record_model(german, [CONFIG])
+    english = ["I would like to know where the station is.", "He has not been here yet."]
+    few_words = ["12", "Tom.", "12"]  # Tom may be a German, but is among the English
+    with served(models=("en-pt-1x1", german)) as client:
+
+        def translate(texts: list[str], source: str) -> list[str]:
+            body = {"q": texts, "source": source, "target": "pt"}
+            found: list[str] = client.post("/translate", json=body).json()["translatedText"]
+            return found
+
+        ours, theirs = (translate(["Tom."], each) for each in ("en", "de"))
+        assert ours != theirs
+        found = translate([*english, GERMAN, *few_words], "auto")
+        assert found[2:3] == translate([GERMAN], "de") != translate([GERMAN], "en")
+        assert found[:2] + found[3:] == translate(english + few_words, "en")
+
+
 GERMAN = "Ich möchte wissen, wo der Bahnhof ist und wann der Zug abfährt."
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -79,24 +79,28 @@ async def translate(request: Request) -> Response:
     texts = [body.q] if isinstance(body.q, str) else body.q
     detected = await _detect(service, texts, body.source, body.target)
     done = [each is not None and _is_in(each.language, body.target) for each in detected]
-    foreign = [text for text, is_done in zip(texts, done, strict=True) if not is_done]
+    foreign = [number for number, is_done in enumerate(done) if not is_done]
     count = body.alternatives
-    answers: Iterator[TranslatedText] = iter(())
+    found = {
+        number: TranslatedText(text, (), DocumentReport()) for number, text in enumerate(texts)
+    }
     if foreign or not texts:
-        source = _best_source(service.models, detected, body.target) or body.source
-        model = service.models.find(None, source, body.target)
+        languages = _sources(service.models, [detected[each] for each in foreign], body.target)
+        by_source: dict[str, list[int]] = {} if texts else {body.source: []}
+        for number, language in zip(foreign, languages, strict=True):
+            by_source.setdefault(language or body.source, []).append(number)
+        models = [service.models.find(None, source, body.target) for source in by_source]
         options = _options(count, service.limits.beam)
-        task = Task(foreign, body.format, options, service.options.glossary, count)
         with service.until_answered(request.scope, request.receive):
-            answers = iter(await service.translate(client, model, task))
-    found = [
-        TranslatedText(text, (), DocumentReport()) if is_done else next(answers)
-        for text, is_done in zip(texts, done, strict=True)
-    ]
+            for model, numbers in zip(models, by_source.values(), strict=True):
+                some = [texts[number] for number in numbers]
+                task = Task(some, body.format, options, service.options.glossary, count)
+                answers = await service.translate(client, model, task)
+                found.update(zip(numbers, answers, strict=True))
     told = [each for each in detected if each is not None]
     several = not isinstance(body.q, str)
-    translated = [each.text for each in found]
-    others = [list(each.alternatives) for each in found]
+    translated = [each.text for each in found.values()]
+    others = [list(each.alternatives) for each in found.values()]
     answer = LibreTranslateResponse(
         translatedText=translated if several else translated[0],
         alternatives=None if not count else others if several else others[0],
@@ -153,14 +157,16 @@ async def _detect(
     return [None if each is None else _detected(each) for each in likely]
 
 
-def _best_source(
+def _sources(
     models: Models, detected: Sequence[DetectedLanguage | None], target: str
-) -> str | None:
-    """The language that most texts are in, of those that a model translates from.
+) -> list[str | None]:
+    """The language to translate each text from, where there is anything to tell it by.
 
-    A text that is surely in another language is an error: a model would write nonsense.
+    It is the text's own if that is sure, and otherwise the one that most texts are in: a few words
+    are likely to be in the language of the others. A text that is surely in a language that no
+    model translates from is an error: a model would write nonsense.
     """
-    told = [each for each in detected if each is not None and not _is_in(each.language, target)]
+    told = [each for each in detected if each is not None]
     for each in told:
         if each.confidence >= SURE:
             models.find(None, each.language, target)
@@ -170,7 +176,8 @@ def _best_source(
         if _is_in(model.description.target_language, target)
     }
     votes = Counter(each.language for each in told if each.language in sources)
-    return votes.most_common(1)[0][0] if votes else None
+    usual = votes.most_common(1)[0][0] if votes else None
+    return [usual if each is None or each.confidence < SURE else each.language for each in detected]
 
 
 def _is_in(language: str | None, target: str) -> bool:
