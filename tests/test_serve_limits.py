@@ -14,6 +14,7 @@ from bothends.serve.limits import Limits, OverloadedError, TooLargeError, Waitin
 from bothends.serve.requests import parse_form
 from bothends.serve.schemas import LibreTranslateRequest
 from bothends.serve.service import ServeOptions
+from command_line import error_line
 
 
 def test_the_room_takes_so_many_requests() -> None:
@@ -140,6 +141,25 @@ def test_the_command_reads_keys_again(tmp_path: Path, monkeypatch: pytest.Monkey
     bob = add_key(path, "bob")
     assert served[0].keys is not None
     assert served[0].keys.owner(bob) == "bob"
+
+
+def test_the_command_takes_origins_as_people_type_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Browsers send one spelling, which is compared to the letter."""
+    served: list[ServeOptions] = []
+    monkeypatch.setattr("bothends.serve.server.serve", lambda options, *_: served.append(options))
+    typed = ["HTTPS://Example.org/", "https://a.org:443", "http://localhost:3000", "*"]
+    assert run(["serve", *(word for each in typed for word in ("--cors", each))]) == 0
+    (options,) = served
+    assert options.cors == ("https://example.org", "https://a.org", "http://localhost:3000", "*")
+
+
+@pytest.mark.parametrize("origin", ["example.org", "https://example.org/app", "https://*.org", ""])
+def test_an_origin_that_no_page_has_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], origin: str
+) -> None:
+    monkeypatch.setattr("bothends.serve.server.serve", lambda *_: None)
+    status, message = error_line(["serve", "--cors", origin], capsys)
+    assert (status, "such as https://example.org" in message) == (2, True)
 
 
 def test_a_form_of_many_fields_takes_time_in_proportion() -> None:

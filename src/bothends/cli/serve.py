@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
@@ -105,6 +106,7 @@ def serve(
             raise UsageError(
                 f"--proxy {address}: expected an address or a network, such as 10.0.0.0/8"
             ) from None
+    origins = tuple(map(_origin, cors or ()))
     from bothends.documents import Glossary
     from bothends.serve.keys import KeyFile
     from bothends.serve.server import serve as run
@@ -126,12 +128,26 @@ def serve(
         threads=threads,
         load=LoadOptions(engine=engine, precision=precision, threads=1),
         keys=KeyFile(api_keys) if api_keys else None,
-        cors=tuple(cors or ()),
+        cors=origins,
         proxies=tuple(proxy or ()),
         glossary=Glossary.load(glossary) if glossary else None,
         log_text=log_text,
     )
     run(options, host, port, log_level)
+
+
+def _origin(text: str) -> str:
+    """An origin as browsers send it, who leave out the usual port: it is compared to the letter."""
+    if text in ("*", "null"):
+        return text
+    match = re.fullmatch(r"([a-z][a-z0-9+.-]*://)([^\s/?#@*]+)/?", text.lower())
+    if match is None:
+        raise UsageError(
+            f"--cors {text}: expected an origin, such as https://example.org: a scheme and a host, "
+            "a port if need be, and no path; or * for all"
+        )
+    scheme, host = match.groups()
+    return scheme + host.removesuffix({"http://": ":80", "https://": ":443"}.get(scheme, ""))
 
 
 def _make_key(path: Path | None, name: str) -> None:
