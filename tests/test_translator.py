@@ -627,7 +627,11 @@ class TestBackground:
         for call in (
             translator.translate,
             translator.submit,
+            translator.fill,
             lambda text: translator.stream([text]),
+            lambda text: translator.translate_batch([text]),
+            lambda text: translator.alternatives(text, text, (0, 2)),
+            lambda text: translator.score([text], [text]),
         ):
             with pytest.raises(UsageError, match="the translator is closed"):
                 call("ba")

@@ -173,6 +173,7 @@ class Translator(Scorer):
         For a program that has workers of its own and knows which lines to batch, such as a server.
         """
         job = self._translating(options, changes)
+        self._workers.check_open()
         work = job.prepare(lines)
         results = job.run(work.tasks) if work.tasks else []
         return [job.join([results[task] for task in tasks]) for tasks in work.tasks_of_item]
@@ -285,6 +286,7 @@ class Translator(Scorer):
         check_text(" as the prefix", prefix, or_tokens=True)
         check_text(" as the suffix", suffix, or_tokens=True)
         fill_options = FillOptions(n_best=n_best, **options)
+        self._workers.check_open()
         with self._model.context():
             return self._filler.fill(source, prefix, suffix, fill_options)
 
@@ -302,6 +304,7 @@ class Translator(Scorer):
         check_text(" as the source", source)
         check_text(" as the translation", translation)
         fill_options = FillOptions(n_best=n_best, **options)
+        self._workers.check_open()
         with self._model.context():
             return find_alternatives(self._filler, source, translation, span, fill_options)
 

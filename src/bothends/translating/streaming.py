@@ -234,7 +234,7 @@ class Workers:
         `advance` is called by the workers with the number of items that a batch answers, long
         before the results of a window are handed over.
         """
-        self._check_open()
+        self.check_open()
         submit = partial(self._submit_window, job, batch_size, advance or _ignore)
         return self._while_open(in_order(windows, submit))
 
@@ -242,7 +242,7 @@ class Workers:
         self, job: StreamJob[Item, Task, Result], item: Item, batch_size: int
     ) -> Future[Result]:
         """A future of one item's result; one worker prepares it and runs its batches in turn."""
-        self._check_open()
+        self.check_open()
 
         def run() -> Result:
             work = job.prepare([item])
@@ -264,7 +264,7 @@ class Workers:
         try:
             yield from results
         except (CancelledError, RuntimeError):  # what a pool that is shut down says
-            self._check_open()
+            self.check_open()
             raise
 
     def _start(self) -> None:
@@ -279,7 +279,7 @@ class Workers:
         advance: Callable[[int], None],
         window: Sequence[Item],
     ) -> Sequence[JoinedResults[Result]]:
-        self._check_open()
+        self.check_open()
         work = job.prepare(window)
         # An item counts as answered with its first task, or at once if it has none.
         items = Counter(numbers[0] for numbers in work.tasks_of_item if numbers)
@@ -296,7 +296,8 @@ class Workers:
             for numbers in work.tasks_of_item
         ]
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Complain if the workers are closed."""
         if self._closed:
             raise UsageError("the translator is closed; load it again")
         if self._process != os.getpid():  # a fork, which has inherited the pool but no threads
