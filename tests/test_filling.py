@@ -362,6 +362,14 @@ def test_bad_requests(arguments: dict[str, object], message: str) -> None:
         translator().fill(**arguments)  # type: ignore[arg-type]
 
 
+def test_an_option_that_is_misspelled() -> None:
+    unknown = r"unknown filling option 'word'; did you mean words\?"
+    with pytest.raises(TypeError, match=unknown):
+        translator().fill("ba", word=2)
+    with pytest.raises(TypeError, match=unknown):
+        translator().alternatives("ba", "ba", "ba", word=2)
+
+
 # The command
 
 

@@ -111,6 +111,11 @@ def test_a_model_of_other_languages_does_not_rank(
         fast.rescored_by(other)
 
 
+def test_a_name_does_not_rank() -> None:
+    with pytest.raises(TypeError, match=r"expected a Translator, .* not str"):
+        Translator.load(tiny_model("2x1"), threads=1).rescored_by("1x1")  # type: ignore[arg-type]
+
+
 def test_the_command(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("\n".join(LINES[:5]) + "\n", "utf-8")

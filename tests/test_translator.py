@@ -529,6 +529,9 @@ class TestTranslate:
             (dict(max_source_length=2.5), "max_source_length .* not 2.5"),
             (dict(batch_tokens=True), "batch_tokens .* not True"),
             (dict(min_length="3"), "min_length .* not '3'"),
+            (dict(deduplicate="no"), "deduplicate must be True, False or None, not 'no'"),
+            (dict(deduplicate=0), "deduplicate must be True, False or None, not 0"),
+            (dict(split_sentences="false"), "split_sentences must be .* not 'false'"),
         ],
     )
     def test_bad_options(
@@ -798,8 +801,11 @@ class TestLoad:
             Translator.load(tiny_model(), precision="int8", engine="torch")
 
     def test_bad_arguments(self) -> None:
-        with pytest.raises(UsageError, match="threads must be at least 1"):
-            Translator.load(tiny_model(), threads=0)
+        for threads in (0, "2", 1.5):
+            with pytest.raises(UsageError, match=f"threads must be .*, not {threads!r}"):
+                Translator.load(tiny_model(), threads=threads)  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="shortlist must be True or False, not 'no'"):
+            Translator.load(tiny_model(), shortlist="no")  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="unknown engine 'onyx'; did you mean onnx"):
             Translator.load(tiny_model(), engine="onyx")  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="unknown precision 'int4'; did you mean int8"):

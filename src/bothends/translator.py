@@ -285,7 +285,7 @@ class Translator(Scorer):
         check_text(" as the source", source)
         check_text(" as the prefix", prefix, or_tokens=True)
         check_text(" as the suffix", suffix, or_tokens=True)
-        fill_options = FillOptions(n_best=n_best, **options)
+        fill_options = FillOptions.build(n_best, options)
         self._workers.check_open()
         with self._model.context():
             return self._filler.fill(source, prefix, suffix, fill_options)
@@ -303,7 +303,7 @@ class Translator(Scorer):
 
         check_text(" as the source", source)
         check_text(" as the translation", translation)
-        fill_options = FillOptions(n_best=n_best, **options)
+        fill_options = FillOptions.build(n_best, options)
         self._workers.check_open()
         with self._model.context():
             return find_alternatives(self._filler, source, translation, span, fill_options)
@@ -321,6 +321,10 @@ class Translator(Scorer):
         """
         from bothends.translating.rescoring import RescoredModel, check_languages
 
+        if not isinstance(other, Translator):
+            raise TypeError(
+                f"expected a Translator, such as Translator.load(DIR), not {type(other).__name__}"
+            )
         check_languages(self.description, other.description)
         rescored = copy(self)
         rescored._model = RescoredModel.of(self._model, other._model)

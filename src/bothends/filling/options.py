@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 from bothends.errors import UsageError
 from bothends.search.options import (
@@ -11,6 +13,7 @@ from bothends.search.options import (
     SearchOptions,
     check_whole_number,
 )
+from bothends.text.arguments import check_names
 from bothends.text.words import bare_word
 
 
@@ -76,6 +79,12 @@ class FillOptions:
             if both := excluded.intersection(map(bare_word, phrase.split())):
                 raise UsageError(f"{min(both)!r} cannot be both included and excluded")
         self.search  # noqa: B018 (checks the rest)
+
+    @classmethod
+    def build(cls, n_best: int, others: Mapping[str, Any]) -> FillOptions:
+        """Options from keyword arguments. An unknown name is a TypeError."""
+        check_names("filling", others, (field.name for field in fields(cls)))
+        return cls(n_best=n_best, **others)
 
     @property
     def fewest_words(self) -> int:

@@ -1,10 +1,12 @@
-"""Checks the texts that callers pass: a string, or an iterable of strings and nothing else."""
+"""Checks what callers pass: texts, iterables of them and nothing else, and names of options."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from numbers import Integral
 from typing import Any
+
+from bothends.errors import UsageError, nearest
 
 #: What methods take, for errors.
 ONE_DRAFT = "a draft is for one text: translate(text, draft=draft, beam=1)"
@@ -19,6 +21,24 @@ def check_text(what: str, text: Any, *, or_tokens: bool = False) -> None:
     if not isinstance(text, str) and not (or_tokens and _are_tokens(text)):
         expected = "a text (str) or tokens" if or_tokens else "a text (str)"
         raise TypeError(f"expected {expected}{what}, not {type(text).__name__}")
+
+
+def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """A TypeError unless all options that are given are known."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise TypeError(f"unknown {what} option {name!r}; {nearest(name, known)}")
+
+
+def check_choice(name: str, value: object, *, undecided: bool = False) -> None:
+    """Complain about an option that is neither true nor false; with `undecided`, it may be None.
+
+    Python takes any text for true, `"no"` and `"false"` too; and None is not false here.
+    """
+    if not isinstance(value, bool) and not (undecided and value is None):
+        choices = "True, False or None" if undecided else "True or False"
+        raise UsageError(f"{name} must be {choices}, not {value!r}")
 
 
 def check_pair(number: int, pair: Any) -> tuple[Any, Any]:

@@ -12,11 +12,13 @@ from typing import Any
 
 from bothends.engines.protocol import Engine
 from bothends.engines.registry import EngineName, Precision, default_engine, load_engine
-from bothends.errors import BothendsError, UsageError, warn
+from bothends.errors import BothendsError, warn
 from bothends.jobs.processes import available_cores
 from bothends.model.bundled import BUNDLED, find_model
 from bothends.model.directory import Description, read_description
 from bothends.model.shortlist import SHORTLIST, Shortlist, read_shortlist
+from bothends.search.options import check_whole_number
+from bothends.text.arguments import check_choice
 from bothends.text.vocabulary import Vocabularies
 
 
@@ -44,8 +46,9 @@ def load_model(
     """The model of these settings; see `Translator.load`."""
     directory = find_model(directory, weights=engine == "torch")
     description = read_description(directory)
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads must be at least 1, but is {threads}")
+    check_choice("shortlist", shortlist)
+    if threads is not None:
+        check_whole_number("threads", threads, 1)
     engine = engine or default_engine(directory, precision, description)
     workers = threads or available_cores()
     with ThreadPoolExecutor(1) as beside:  # both take long, and neither holds Python's lock

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict
 
-from bothends.errors import nearest
 from bothends.search.options import SearchOptions, check_whole_number
+from bothends.text.arguments import check_choice, check_names
 
 #: A batch's rows share each reading of the weights; with more rows than this makes, their own state
 #: no longer stays in a core's cache, and a sentence takes longer, not shorter.
@@ -51,6 +51,8 @@ class TranslationOptions(SearchOptions):
         super().__post_init__()
         for name in ("max_source_length", "batch_tokens"):
             check_whole_number(name, getattr(self, name), 1)
+        for name in ("deduplicate", "split_sentences"):
+            check_choice(name, getattr(self, name), undecided=True)
 
     @classmethod
     def build(cls, options: TranslationOptions | None, changes: Any) -> TranslationOptions:
@@ -60,10 +62,7 @@ class TranslationOptions(SearchOptions):
                 f"expected {cls.__name__} or its fields by name, such as beam=1, not "
                 f"{type(options).__name__}"
             )
-        known = [field.name for field in fields(cls)]
-        for name in changes:
-            if name not in known:
-                raise TypeError(f"unknown translation option {name!r}; {nearest(name, known)}")
+        check_names("translation", changes, (field.name for field in fields(cls)))
         return replace(options or cls(), **changes)
 
     def decided(self, task: str) -> TranslationOptions:
