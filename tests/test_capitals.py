@@ -123,10 +123,22 @@ def test_lines_that_are_taken_as_they_are_stay_in_capitals() -> None:
     assert result.text == "BIG NEWS\n"
 
 
-def test_the_default_model_reads_lines_in_capitals() -> None:
+def lines_of_default_model(lines: Sequence[str]) -> list[str]:
+    options = TranslationOptions(beam=1)
     with Translator.load(threads=1) as translator:
-        protector = LineProtector(translator, TranslationOptions(beam=1))
-        lines = ["HELLO WORLD", "Hello", "WHERE IS THE STATION?"]
-        translations = translator.stream(protector.masked(lines), TranslationOptions(beam=1))
-        found = [protector.mended(each).text for each in translations]
-    assert found == ["OLÁ MUNDO", "Olá", "ONDE ESTÁ A ESTAÇÃO?"]
+        protector = LineProtector(translator, options)
+        translations = translator.stream(protector.masked(lines), options)
+        return [each.text for each in protector.mended(translations)]
+
+
+def test_the_default_model_reads_lines_in_capitals() -> None:
+    lines = ["HELLO WORLD", "Hello", "WHERE IS THE STATION?"]
+    assert lines_of_default_model(lines) == ["OLÁ MUNDO", "Olá", "ONDE ESTÁ A ESTAÇÃO?"]
+
+
+def test_each_sentence_of_a_line_has_its_own_writing() -> None:
+    lines = ["Hello. Green trousers. blue shirt", "", "Sit down. WHERE IS THE STATION?"]
+    trousers, nothing, station = lines_of_default_model(lines)
+    assert ". Calças verdes. camisa azul" in trousers  # the model writes calças
+    assert nothing == ""
+    assert station.endswith(". ONDE ESTÁ A ESTAÇÃO?")

@@ -12,7 +12,8 @@ from bothends import Translator
 from bothends.cli import run
 from bothends.documents.masked_line import mask_line
 from bothends.documents.protected import find_protected
-from bothends.translating.protecting import may_hold_spans
+from bothends.translating.protecting import LineProtector, may_hold_spans
+from bothends.translating.translation import TranslationOptions
 from test_documents_protected import SENTENCES
 from tiny_model import sentences, tiny_model
 
@@ -102,3 +103,16 @@ def test_lines_keep_their_spans_and_others_do_not_change(
     with Translator.load(tiny_model()) as translator:
         split = [each.text for each in translator.translate(MIXED, split_sentences=True)]
     assert [record["text"] for record in records] == split
+
+
+def test_progress_counts_lines_of_several_sentences() -> None:
+    told: list[int] = []
+    with Translator.load(tiny_model()) as translator:
+        protector = LineProtector(translator, TranslationOptions())
+        advance = protector.in_lines(told.append)
+        asked = list(protector.masked(["Ba bo. Du ga. Ba.", "du", None, "", "Bo! Ga!"]))
+    assert asked == ["Ba bo.", "Du ga.", "Ba.", "du", None, "", "Bo!", "Ga!"]
+    for batch in (2, 1, 1, 3):
+        advance(batch)
+    assert sum(told) == 4
+    assert min(told) >= 0

@@ -133,6 +133,10 @@ class TestAlignment:
         assert translate(text=text, name="summarize") == translate(text=text)
 
 
+def capitalised(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
 class TestTables:
     def test_tabs_stay_and_cells_are_translated_alone(
         self, translate: Command, expected: Callable[[list[str]], list[str]]
@@ -148,7 +152,8 @@ class TestTables:
         self, translate: Command, expected: Callable[[list[str]], list[str]]
     ) -> None:
         outcome = translate(text=b"ba bo. Da du.\thttps://a.b/c\t5 km\n")
-        assert outcome.lines == [" ".join(expected(["ba bo.", "Da du."])) + "\thttps://a.b/c\t5 km"]
+        first, second = expected(["ba bo.", "Da du."])
+        assert outcome.lines == [f"{first} {capitalised(second)}\thttps://a.b/c\t5 km"]
 
     def test_rows_that_are_wider_than_a_window(
         self, translate: Command, expected: Callable[[list[str]], list[str]], tmp_path: Path
@@ -294,8 +299,8 @@ class TestLinesOfSeveralSentences:
         outcome = translate(text=self.TEXT)
         assert (outcome.status, outcome.errors) == (0, "")
         parts = [["ba bo"], ["Ba bo da.", "Du ga!", "Ki la?"], ["Da.", "Du."]]
-        first, *others = (" ".join(expected(part)) for part in parts)
-        assert outcome.lines == [first, *(line[0].upper() + line[1:] for line in others)]
+        first, *others = (expected(part) for part in parts)
+        assert outcome.lines == [*first, *(" ".join(map(capitalised, part)) for part in others)]
 
     def test_records_tell_it(self, translate: Command) -> None:
         records = [json.loads(line) for line in translate("--json", text=self.TEXT).lines]

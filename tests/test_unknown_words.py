@@ -78,5 +78,5 @@ def test_plain_lines_keep_them() -> None:
         protector = LineProtector(translator, TranslationOptions(beam=1))
         (asked,) = protector.masked([line])
         assert asked == "He met X1 there."
-        (answer,) = translator.translate([asked], beam=1)
-        assert "Erdoğan" in protector.mended(answer).text
+        (answer,) = protector.mended(translator.translate([asked], beam=1))
+        assert "Erdoğan" in answer.text

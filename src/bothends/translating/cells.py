@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
-from threading import Lock
 
 from bothends.translating.line_job import join_sentences
+from bothends.translating.parts import PartCounter
 from bothends.translating.translation import Translation, TranslationOptions
 
 
@@ -22,9 +22,7 @@ class TableCells:
         self._options = options
         #: how many cells the lines have that are under way
         self._under_way: deque[int] = deque()
-        self._lock = Lock()
-        self._lines = self._cells = 0  # read
-        self._done = self._told = 0  # cells, lines
+        self._counter = PartCounter()
 
     def cut(self, lines: Iterable[str | None]) -> Iterator[str | None]:
         """The cells of the lines; None, a pause, is passed on."""
@@ -34,9 +32,7 @@ class TableCells:
                 continue
             cells = line.split("\t")
             self._under_way.append(len(cells))
-            with self._lock:
-                self._lines += 1
-                self._cells += len(cells)
+            self._counter.read(len(cells))
             yield from cells
 
     def joined(self, translations: Iterable[Translation]) -> Iterator[Translation]:
@@ -48,15 +44,7 @@ class TableCells:
 
     def in_lines(self, advance: Callable[[int], None]) -> Callable[[int], None]:
         """`advance`, which counts lines, for cells: they are all lines at the end."""
-
-        def advance_by_cells(cells: int) -> None:
-            with self._lock:
-                self._done += cells
-                lines = max(0, self._done * self._lines // self._cells - self._told)
-                self._told += lines
-            advance(lines)
-
-        return advance_by_cells
+        return self._counter.in_wholes(advance)
 
     def _join(self, cells: list[Translation]) -> Translation:
         joined = join_sentences(cells, self._options, None)

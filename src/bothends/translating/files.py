@@ -288,11 +288,11 @@ def translate_files(
     if protector is not None:
         cells = TableCells(options)
         lines = protector.masked(cells.cut(lines))
-        advance = advance and cells.in_lines(advance)
+        advance = advance and protector.in_lines(cells.in_lines(advance))
     with closing(translator.stream(lines, options, advance=advance)) as translations:
         answers: Iterable[Translation] = translations
         if protector is not None:
-            answers = cells.joined(map(protector.mended, translations))
+            answers = cells.joined(protector.mended(translations))
         for index, translation in enumerate(answers):
             watch.see(translation)
             output.write(reader.file_of(index), style.write(translation))

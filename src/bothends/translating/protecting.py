@@ -1,7 +1,8 @@
 """Lines whose addresses, numbers with units and the like must come back: masked, then mended.
 
 Plain numbers are left to the model, which is asked again if it loses one. Lines in capitals or with
-typographic quotes are asked for in plain writing.
+typographic quotes are asked for in plain writing. A line's sentences are asked for one by one, so
+that each has its own writing, and comes back with the capital that it begins with.
 
 Most lines have nothing of the kind. A quick look tells, and they are translated as they are.
 """
@@ -10,16 +11,20 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from bothends.text.number_styles import NumberStyles
 from bothends.text.numbers import lost_numbers
 from bothends.text.plain_writing import PlainWriting
+from bothends.text.sentences import split_sentences
 from bothends.text.units import SIGNS, UNITS
 from bothends.text.unknown_words import UnknownWords
+from bothends.translating.line_job import join_sentences
+from bothends.translating.parts import PartCounter
 from bothends.translating.translation import Translation, TranslationOptions
 from bothends.translator import Translator
 
@@ -58,6 +63,8 @@ class _Question(NamedTuple):
     text: str
     #: of which `text` is what a model can be asked, if there is something to protect
     masked: MaskedLine | None
+    #: of the text in plain writing, at least one
+    sentences: Sequence[str]
 
 
 class LineProtector:
@@ -67,7 +74,7 @@ class LineProtector:
         self, translator: Translator, options: TranslationOptions, *, strict: bool = False
     ) -> None:
         self._translator = translator
-        self._options = options
+        self._options = options.decided(translator.description.task)
         self._strict = strict
         description = translator.description
         languages = description.source_language, description.target_language
@@ -77,9 +84,11 @@ class LineProtector:
         self._unknown_words = UnknownWords(vocabulary, description.source_language)
         #: the lines that are under way
         self._under_way: deque[_Question] = deque()
+        self._counter = PartCounter()
 
     def masked(self, lines: Iterable[str | None]) -> Iterator[str | None]:
-        """The lines with placeholders for their spans; None, a pause, is passed on."""
+        """The sentences of the lines, with placeholders for their spans; None, a pause, is passed
+        on."""
         for line in lines:
             if line is None:
                 yield None
@@ -87,19 +96,49 @@ class LineProtector:
             suspect = may_hold_spans(line) or self._unknown_words(line)
             masked = self._mask(line) if suspect else None
             text = line if masked is None else masked.text
-            self._under_way.append(_Question(text, masked))
-            yield self._writing.of(text)
+            sentences = self._sentences(self._writing.of(text))
+            self._under_way.append(_Question(text, masked, sentences))
+            self._counter.read(len(sentences))
+            yield from map(self._writing.of, sentences)
 
-    def mended(self, translation: Translation) -> Translation:
-        """The translation of the next line, with its spans and numbers."""
-        source, masked = self._under_way.popleft()
-        text = self._writing.restore(source, translation.text)
-        if lost_numbers(source, text, self._styles):
-            text = self._with_numbers(source, text)
+    def mended(self, translations: Iterable[Translation]) -> Iterator[Translation]:
+        """The translations of the lines, from those of their sentences."""
+        translated = iter(translations)
+        for first in translated:
+            question = self._under_way.popleft()
+            others = islice(translated, len(question.sentences) - 1)
+            yield self._mended(question, [first, *others])
+
+    def in_lines(self, advance: Callable[[int], None]) -> Callable[[int], None]:
+        """`advance`, which counts lines, for sentences: they are all lines at the end."""
+        return self._counter.in_wholes(advance)
+
+    def _sentences(self, line: str) -> list[str]:
+        if not self._options.split_sentences:
+            return [line]
+        spans = split_sentences(line, self._writing.language)
+        return [line[start:end] for start, end in spans] if len(spans) > 1 else [line]
+
+    def _mended(self, question: _Question, translations: Sequence[Translation]) -> Translation:
+        """The translation of a line, with its writing, its numbers and its spans."""
+        source, masked, sentences = question
+        answered = [
+            replace(each, text=self._with_numbers(sentence, self._restored(sentence, each)))
+            for sentence, each in zip(sentences, translations, strict=True)
+            if each.sentences  # a vocabulary may have nothing for one
+        ]
+        translation = translations[0]
+        if answered:
+            language = self._writing.target_language
+            translation = join_sentences(answered, self._options, language)
+        text = self._restored(source, translation)
         if masked is not None:
             mended = masked.answer(text)
             text = self._around_spans(masked.line) if mended is None else mended
         return translation if text == translation.text else replace(translation, text=text)
+
+    def _restored(self, source: str, translation: Translation) -> str:
+        return self._writing.restore(source, translation.text)
 
     def _mask(self, line: str) -> MaskedLine | None:
         from bothends.documents.masked_line import mask_line
@@ -107,7 +146,9 @@ class LineProtector:
         return mask_line(line, self._unknown_words)
 
     def _with_numbers(self, line: str, answer: str) -> str:
-        """A translation that has the numbers, if there is one."""
+        """A translation of a sentence that has its numbers, if there is one."""
+        if not lost_numbers(line, answer, self._styles):
+            return answer
         from bothends.documents.numbers import mend_numbers
         from bothends.documents.placeholders import NUMBERED_LETTER
         from bothends.documents.plain_writing import asking_plainly
