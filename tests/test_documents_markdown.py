@@ -37,6 +37,8 @@ CASES = [
     ("Some **bold** and `code()`.", "SOME **BOLD** AND `code()`."),
     ('[a link](http://x.y/z "t") here', '[A LINK](http://x.y/z "T") HERE'),
     ("see [ref]\n\n[ref]: http://x.y\n", "SEE [REF][ref]\n\n[ref]: http://x.y\n"),
+    ("see [`ref`] and [`ref`][]\n\n[`ref`]: /x\n", "SEE [`ref`] AND [`ref`][]\n\n[`ref`]: /x\n"),
+    ("so [`ref` is][]\n\n[`ref` is]: /x\n", "SO [`ref` IS][`ref` is]\n\n[`ref` is]: /x\n"),
     ("see [two\nwords][]\n\n[two words]: /x\n", "SEE [TWO\nWORDS][two words]\n\n[two words]: /x\n"),
     ("- [ ] one\n- [x] two\n  more\n", "- [ ] ONE\n- [x] TWO\n  MORE\n"),
     ("> a quote\n> goes on\n", "> A QUOTE\n> GOES ON\n"),

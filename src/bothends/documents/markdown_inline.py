@@ -114,7 +114,8 @@ class _Builder:
         self.content = content
         self.pieces: list[Piece] = []
         self.position = 0
-        self.links: list[_Event] = []
+        #: those that are open, each with how many pieces are before its text
+        self.links: list[tuple[_Event, int]] = []
 
     def build(self, events: Sequence[_Event]) -> list[Piece]:
         for event in events:
@@ -140,12 +141,14 @@ class _Builder:
             self.pieces.append(Text(text, text))
 
     def _close_links(self, position: int) -> None:
-        while self.links and position >= self.links[-1].end:
-            link = self.links.pop()
+        while self.links and position >= self.links[-1][0].end:
+            link, first = self.links.pop()
             start, end = link.label or (link.start + 1, link.end - 1)
             self._text(end)
             raw = self.content[end : link.end]
-            if raw in ("]", "][]"):
+            stays = all(isinstance(piece, Atom) for piece in self.pieces[first:])
+            if raw in ("]", "][]") and not stays:
+                # The text is the link's name, which its translation would not be.
                 raw = f"][{' '.join(self.content[start:end].split())}]"
             self.pieces.append(Close(raw))
             self.position = link.end
@@ -159,8 +162,8 @@ class _Builder:
             self.position = event.end
             return
         if event.rule == "link":
-            self.links.append(event)
             self.pieces.append(Open("["))
+            self.links.append((event, len(self.pieces)))
             self.position = event.label[0] if event.label else event.start + 1
             return
         if event.rule in ("emphasis", "strikethrough"):
