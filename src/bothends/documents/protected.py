@@ -42,8 +42,8 @@ _IDENTIFIERS = (
     # addresses of hosts, with a port or the size of a network
     rf"(?<![\w.,:-]){_OCTET}(?:\.{_OCTET}){{3}}(?:/\d{{1,2}}|:\d{{1,5}})?(?!\w|[.,:-]\w)",
     rf"(?<![\w.:])(?:(?:{_HEX}:){{3,7}}{_HEX}|(?:{_HEX}:){{1,6}}(?::{_HEX}){{1,6}})(?![\w:])",
-    # versions: three parts, or two after a v
-    rf"(?<![\w.,-])(?!{_NO_IDENTIFIER})(?:v\d{{1,6}}|\d{{1,6}}\.\d{{1,6}})(?:\.\d{{1,6}}){{1,5}}"
+    # versions: three parts, or two after a v; also behind a name, as in OpenSSL-1.1.1
+    rf"(?:(?<![\w.,-])|(?<=[A-Za-z]-))(?!{_NO_IDENTIFIER})(?:v\d{{1,6}}|\d{{1,6}}\.\d{{1,6}})(?:\.\d{{1,6}}){{1,5}}"
     r"(?:[-+.]?[a-z]{1,8}[.-]?\d{0,4})?(?!\w|[.,-]\d)",
     # telephones, ISBNs, invoices: runs of seven digits or more in all
     rf"(?<![\w.,:/+-])(?=(?:\+|[A-Z]{{1,8}}-)?(?:[()]?{_BETWEEN}?[()]?\d){{7}})(?!{_NO_IDENTIFIER})"
@@ -56,7 +56,7 @@ _EMAIL = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"
 _ESCAPES = r"(?:\\[nrt]){1,20}"
 _COMPARISON = "(?:[<>=!]=|[<>=≤≥≠≈])"
 # A number, or a name of one letter, perhaps with an index: words are translated.
-_OPERAND = r"(?:-?\d{1,20}(?:[.,]\d{1,20}){0,6}%?|[A-Za-z]\d?)"
+_OPERAND = r"(?:-?v?\d{1,20}(?:[.,]\d{1,20}){0,6}%?|[A-Za-z]\d?)"
 _REST = rf"[^\s<>\"'`{OBJECT}]"
 # Full stops, commas and closing brackets after an address belong to the sentence.
 _END = r"[^\s<>\"'`.,;:!?()\[\]{}" + OBJECT + "。、！？）」]"
@@ -74,14 +74,19 @@ KINDS: dict[str, str] = {
     rf"|\bwww\.[\w-]{{1,63}}\.{_REST}{{0,500}}{_END}"
     rf"|\b(?:mailto|tel|urn|doi):{_REST}{{0,200}}{_END}",
     "email": rf"<{_EMAIL}>|(?<![\w.+-]){_EMAIL}",
-    # with messages of ICU, which have texts in braces
-    "placeholder": r"\{\w{1,40}, ?(?:plural|select(?:ordinal)?|number|date|time)\b"
+    # with messages of ICU, which have texts in braces, and what template languages compute
+    "placeholder": r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|\[\[[^\[\]\n]{1,200}\]\]|"
+    r"\{\w{1,40}, ?(?:plural|select(?:ordinal)?|number|date|time)\b"
     r"(?:[^{}\n]|\{(?:[^{}\n]|\{[^{}\n]{0,80}\}){0,500}\}){0,500}\}"
-    r"|\{\{[^{}\n]{0,200}\}\}|\$\{[^{}\n]{1,200}\}|\{%[^%\n]{0,200}%\}"
-    r"|\{[\w.\[\]!:$<>=^,+-]{0,80}\}|\$\([\w.]{1,80}\)"
+    r"|\{?\{\{[^{}\n]{0,200}\}\}\}?|[$#%@]\{[^{}\n]{1,200}\}|\{%[^%\n]{0,200}%\}"
+    r"|\{[\w.\[\]!:$<>=^,+|?*-]{0,80}\}|\{ \$?[\w.-]{1,80} \}|\$\([\w.]{1,80}\)"
+    r"|\{[\w.\[\]<>]{1,40}(?: \| [\w.\[\]<>]{1,40}){1,20}\}"
     r"|%\([\w.]{1,80}\)[#0 +-]{0,3}[\d.]{0,6}[diouxXeEfFgGcrsa]"
     r"|(?<![\w%])%(?:\d{1,2}\$)?[#0+-]{0,3}\d{0,3}(?:\.\d{1,2})?[diouxXeEfFgGcrs@](?![\w%])"
-    r"|(?<![\w$])\$[A-Z_][A-Z0-9_]{1,60}\b",
+    r"|(?<![\w%])(?:%[A-Za-z_][\w.]{1,60}%|%%[A-Za-z_][\w.]{1,60}%%)(?![\w%])"
+    r"|(?<!\w)__[A-Z][A-Z0-9_]{0,60}__(?!\w)|(?<![\w:]):[a-z0-9_+-]{1,40}:(?![\w:])"
+    r"|(?<![^\s\"'(]):[a-z]\w{1,60}(?![\w:]|[./-]\w)"
+    r"|(?<![\w$])\$(?:[A-Z_][A-Z0-9_]{1,60}|[a-z_]\w{1,60})\b",
     "path": r"(?<![\w/.~\\-])(?:~|\.{1,2})?/(?:[\w.@+-]{1,100}/){0,30}"
     r"\.?[\w@+-][\w.@+-]{0,100}(?<!\.)/?"
     r"|\b[A-Za-z]:\\(?:[\w .@+-]{1,100}\\){0,30}[\w.@+-]{0,100}(?<!\.)"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # most lines need none of it, and it takes its time to import
     from bothends.documents.masked_line import MaskedLine
 
 #: Signs that ordinary sentences do not have.
-_SIGNS = re.compile(rf"[`<>=^@_{{}}/\\$%#€£¥₽{SIGNS}]|\+\+")
+_SIGNS = re.compile(rf"[`<>=^@_{{}}/\\$%#€£¥₽{SIGNS}]|\+\+|\[\[")
 #: Names of files and hosts have dots inside, some addresses colons; quotes end after them.
 _INSIDE = re.compile("[.:][^\\s.\"'\u2019\u201d)]")
 _DIGIT = re.compile(r"\d")
