@@ -16,6 +16,7 @@ from bothends.documents.flows import FlowTranslator
 from bothends.documents.options import DocumentOptions, DocumentReport
 from bothends.documents.pieces import Atom, Flow, New, Piece, Text
 from bothends.text.sentences import holds_several, split_sentences
+from bothends.text.units import FRACTIONS, RAISED
 
 #: The time of a message in a chat, with a date or without.
 _TIME = (
@@ -39,8 +40,10 @@ _RULE_AFTER = re.compile(r"(?<=\S)[^\S\n]+[-=*~_]{2,}$")
 _SHORTEST_WRAPPED = 40
 
 
+#: To patterns, fractions and raised digits are letters.
+_LETTERS = rf"[^\W\d_{FRACTIONS}{RAISED}]+"
 #: Letters with single spaces, commas, hyphens and apostrophes between them, one mark at the end.
-_ONE_SENTENCE = re.compile(r"[^\W\d_]+(?:(?:,? |['’-])[^\W\d_]+)*[.!?]?")
+_ONE_SENTENCE = re.compile(rf"{_LETTERS}(?:(?:,? |['’-]){_LETTERS})*[.!?]?")
 
 
 def is_one_sentence(text: str) -> bool:

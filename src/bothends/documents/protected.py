@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from bothends.errors import UsageError, nearest
 from bothends.text.sentences import OBJECT
-from bothends.text.units import SIGNS, UNITS
+from bothends.text.units import FRACTIONS, RAISED, SIGNS, UNITS
 
 _NUMBER = r"\d+(?:[.,'\u00a0\u202f]\d{3})*(?:[.,]\d+)?"
 _EXTENSIONS = (
@@ -94,7 +94,9 @@ KINDS: dict[str, str] = {
     rf"\.(?:{_EXTENSIONS})\b"
     r"|(?<![\w/.-])(?:[\w.@+-]{1,100}/){2,30}(?:[\w@+-][\w.@+-]{0,100}(?<!\.))?"
     rf"|(?<![\w/.@-])[\w-]{{1,100}}(?:\.[\w-]{{1,100}}){{0,5}}\.(?:{_EXTENSIONS})\b",
-    "number": rf"(?:US\$|R\$|[$€£¥₽])\s?{_NUMBER}"
+    "number": rf"(?<![\w.,])(?:(?:\d{{1,9}}{_GAP}?)?[{FRACTIONS}]|\d{{1,9}}\u2044\d{{1,9}})"
+    rf"(?:{_GAP}?(?:{UNITS})(?![\w²³/]))?"
+    rf"|(?:US\$|R\$|[$€£¥₽])\s?{_NUMBER}"
     rf"|(?<![\w.,]){_NUMBER}[ \u00a0\u202f]?(?:{UNITS})(?![\w²³/])",
     # Whatever names something by its digits: with one that is wrong it names something else.
     "identifier": f"(?=[\\dA-Za-fv#+(])(?:{'|'.join(_IDENTIFIERS)})",
@@ -106,9 +108,11 @@ KINDS: dict[str, str] = {
     r"|(?<!\w)[§±≈]{1,2} ?\d{1,20}(?:[.,]\d{1,20}){0,6}[a-z]?(?!\w|[.,]\d)"
     rf"|(?:(?<![\w.]){_OPERAND} ?|(?<=\S\s)|(?<=\()){_COMPARISON} ?{_OPERAND}(?!\w|[.,]\d)"
     # alone; at the beginning it would be the mark of a quote
-    rf"|(?<=\S\s){_COMPARISON}(?=\s)",
-    # Emoji with what joins them, notes of songs, ©, →: few vocabularies have them.
-    "symbol": f"(?:[{SIGNS}][\ufe0e\ufe0f\u200d\U000e0020-\U000e007f]*)+",
+    rf"|(?<=\S\s){_COMPARISON}(?=\s)"
+    rf"|(?<![\w.,])(?:[A-Za-z]{{1,3}}|\d[\d.,]{{0,20}})[{RAISED}]{{1,20}}(?!\w)",
+    # Emoji with what joins them, notes of songs, ©, →: few vocabularies have them. The mark¹ of a
+    # note.
+    "symbol": f"(?:[{SIGNS}][\ufe0e\ufe0f\u200d\U000e0020-\U000e007f]*)+|[{RAISED}]{{1,20}}",
     "handle": r"(?<![\w@/.])@[A-Za-z_][\w-]{0,60}(?:/[\w.-]{1,60}\w)?\b"
     r"|(?<![\w&#/])#[^\W\d_]\w{0,60}\b",
 }

@@ -21,7 +21,7 @@ from bothends.text.number_styles import NumberStyles
 from bothends.text.numbers import lost_numbers
 from bothends.text.plain_writing import PlainWriting
 from bothends.text.sentences import split_sentences
-from bothends.text.units import SIGNS, UNITS
+from bothends.text.units import FRACTIONS, RAISED, SIGNS, UNITS
 from bothends.text.unknown_words import UnknownWords
 from bothends.translating.line_job import join_sentences
 from bothends.translating.parts import PartCounter
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # most lines need none of it, and it takes its time to import
     from bothends.documents.masked_line import MaskedLine
 
 #: Signs that ordinary sentences do not have.
-_SIGNS = re.compile(rf"[`<>=^@_{{}}/\\$%#€£¥₽{SIGNS}]|\+\+|\[\[")
+_SIGNS = re.compile(rf"[`<>=^@_{{}}/\\$%#€£¥₽\u2044{SIGNS}{FRACTIONS}{RAISED}]|\+\+|\[\[")
 #: Names of files and hosts have dots inside, some addresses colons; quotes end after them.
 _INSIDE = re.compile("[.:][^\\s.\"'\u2019\u201d)]")
 _DIGIT = re.compile(r"\d")
