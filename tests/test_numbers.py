@@ -10,7 +10,7 @@ from bothends.documents import DocumentOptions, translate_document
 from bothends.documents.numbers import mend_numbers
 from bothends.documents.placeholders import NUMBERED_LETTER
 from bothends.text.number_styles import NumberStyles
-from bothends.text.numbers import correct_numbers, lost_numbers
+from bothends.text.numbers import correct_numbers, lost_numbers, without_false_starts
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,7 @@ EN_PT = NumberStyles.of("en", "pt")
         ("The ratio is 2.75 to 1.", "A proporção é de 275 a 1.", ["2,75"]),
         ("It weighs 87.7 grams.", "Pesa 87,,7 gramas.", ["87,7"]),
         ("It costs 1,000.50.", "Custa 1.000.50.", ["1.000,50"]),
+        ("We saw 5.23 fish.", "Vimos 5, 23 peixes.", ["5,23"]),
         ("About 50,000 came.", "Cerca de 500.000 vieram.", ["50.000"]),
         # the part of a name stays as it is spelled
         ("It needs Python 3.10 now.", "Agora precisa dele.", ["3.10"]),
@@ -107,6 +108,37 @@ def test_thousands_and_decimals_are_corrected_in_the_style_of_the_translation(
     source: str, translation: str, corrected: str | None
 ) -> None:
     assert correct_numbers(source, translation, EN_PT) == corrected
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "expected"),
+    [
+        ("It is 265 years old.", "Tem 2 265 anos.", "Tem 265 anos."),
+        ("It is 16.90 here.", "Tem 1 16,90 aqui.", "Tem 16,90 aqui."),
+        ("We saw 87.58 fish.", "Vimos 87, 87,58 peixes.", "Vimos 87,58 peixes."),
+        ("It had 3,858 rooms.", "Tinha 3 3.858 quartos.", "Tinha 3.858 quartos."),
+        # numbers of the source, those that begin no other one, and thousands
+        ("It has 2 265-page books.", "Tem 2 265 livros.", None),
+        ("It has 3,858 rooms.", "Tem 7 3.858 quartos.", None),
+        ("It has 1250 rooms.", "Tem 1 250 quartos.", None),
+        ("It has 1,250 rooms.", "Tem 1 250 quartos.", None),
+        ("It was on 1 11 2019.", "Foi em 1 11 2019.", None),
+    ],
+)
+def test_digits_that_begin_the_number_after_them_go(
+    source: str, translation: str, expected: str | None
+) -> None:
+    assert without_false_starts(source, translation) == (expected or translation)
+
+
+def test_an_answer_to_names_has_no_false_starts() -> None:
+    (text,) = mend_numbers(
+        ["It is 265 years old."],
+        ["Tem anos."],
+        lambda texts: [f"Tem 2 X1 anos: {len(texts)}."],
+        NUMBERED_LETTER,
+    )
+    assert text == "Tem 265 anos: 1."
 
 
 class Forgetful:

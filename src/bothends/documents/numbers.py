@@ -13,7 +13,12 @@ from bothends.documents.placeholders import PlaceholderStyle
 from bothends.documents.plain import write_text
 from bothends.documents.sentence_units import Item, SentenceRequest, Thing
 from bothends.text.number_styles import NO_STYLES, NumberStyles
-from bothends.text.numbers import LostNumber, correct_numbers, lost_numbers
+from bothends.text.numbers import (
+    LostNumber,
+    correct_numbers,
+    lost_numbers,
+    without_false_starts,
+)
 
 
 def keeping_numbers(
@@ -38,9 +43,10 @@ def mend_numbers(
     styles: NumberStyles = NO_STYLES,
 ) -> list[str]:
     """The answers; in place of those that lost numbers, ones that have them, if asking helps."""
+    mended = [without_false_starts(*pair) for pair in zip(texts, answers, strict=True)]
     mended = [
         correct_numbers(text, answer, styles) or answer
-        for text, answer in zip(texts, answers, strict=True)
+        for text, answer in zip(texts, mended, strict=True)
     ]
     again: dict[int, SentenceRequest] = {}
     for index, (text, answer) in enumerate(zip(texts, mended, strict=True)):
@@ -55,7 +61,7 @@ def mend_numbers(
         found = request.answer(answer, {})
         whole = "" if found is None else write_text(found[0])
         if not lost_numbers(texts[index], whole, styles):
-            mended[index] = whole
+            mended[index] = without_false_starts(texts[index], whole)
     return mended
 
 

@@ -26,6 +26,10 @@ _AFTER = "(?!\\w|[.,:/'\u2019-]\\d|\\s?[AaPp]\\.?[Mm]\\b)"
 #: Whatever a translation writes as one number, well or badly.
 _WRITTEN = re.compile("\\d+(?:[.,'\u2019\u00a0\u202f]+\\d+)*")
 _DIGITS = re.compile(r"\d+")
+#: A number right before another one
+_BEFORE_NUMBER = re.compile(rf"(?<![\w.,:/'\u2019-])(\d+),?\s(?=({_WRITTEN.pattern}))")
+#: Two of a list: 5, 23
+_LISTED = re.compile(r"(\d+), (?=(\d+))")
 #: What makes a decimal the part of a name: Python 3.10, Section 2.5
 _NAME = re.compile(r"[A-Z]\w*\s$")
 
@@ -84,6 +88,24 @@ def correct_numbers(source: str, translation: str, styles: NumberStyles = NO_STY
     return None if lost_numbers(source, translation, styles) else translation
 
 
+def without_false_starts(source: str, translation: str) -> str:
+    """The translation without digits that begin the number after them: 2 265 for 265.
+
+    Only if the source has that number, and not those digits.
+    """
+    if _BEFORE_NUMBER.search(translation) is None:
+        return translation
+    known = {value for token in _WRITTEN.findall(source) for value in _values(token)}
+
+    def kept(match: re.Match[str]) -> str:
+        start, number = _ascii(match[1]), match[2]
+        begins = _ascii("".join(_DIGITS.findall(number))).startswith(start)
+        stray = begins and _Value(start) not in known and not known.isdisjoint(_values(number))
+        return "" if stray else match[0]
+
+    return _BEFORE_NUMBER.sub(kept, translation)
+
+
 @cache
 def _pattern(style: NumberStyle | None) -> re.Pattern[str]:
     """The numbers of a source that are looked for."""
@@ -111,14 +133,19 @@ class _Written:
         self._values = Counter(value for token in tokens for value in set(_values(token)))
         self._runs = Counter(map(_ascii, _DIGITS.findall(text)))
         self._alone = {_ascii(token) for token in tokens if token.isdecimal()}
+        self._listed = {
+            (_ascii(first), _ascii(second)) for first, second in re.findall(_LISTED, text)
+        }
 
     def has(self, number: str, times: int, style: NumberStyle | None) -> bool:
         """Whether a number of the source is here so often, in any style."""
         if number.isdecimal():
             digits = _ascii(number)
             return max(self._runs[digits], self._values[_Value(digits)]) >= times
-        # One after the other: 10.30 is 10h30, and 101,102 may be two numbers.
-        if all(_ascii(run) in self._alone for run in _DIGITS.findall(number)):
+        # One after the other: 10.30 is 10h30, and 101,102 may be two numbers; 5.23 is not 5, 23.
+        runs = list(map(_ascii, _DIGITS.findall(number)))
+        torn = style is not None and style.decimals in number and (*runs,) in self._listed
+        if not torn and self._alone.issuperset(runs):
             return True
         whole, _, decimals = number.partition(style.decimals if style else ".")
         value = _as_value("".join(_DIGITS.findall(whole)), decimals)

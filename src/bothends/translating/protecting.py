@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from bothends.text.number_styles import NumberStyles
-from bothends.text.numbers import lost_numbers
+from bothends.text.numbers import lost_numbers, without_false_starts
 from bothends.text.plain_writing import PlainWriting
 from bothends.text.sentences import split_sentences
 from bothends.text.units import FRACTIONS, RAISED, SIGNS, UNITS
@@ -147,6 +147,7 @@ class LineProtector:
 
     def _with_numbers(self, line: str, answer: str) -> str:
         """A translation of a sentence that has its numbers, if there is one."""
+        answer = without_false_starts(line, answer)
         if not lost_numbers(line, answer, self._styles):
             return answer
         from bothends.documents.numbers import mend_numbers
