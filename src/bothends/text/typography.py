@@ -2,7 +2,7 @@
 
 Web pages and word processors write “it’s”, corpora "it's". Of a model that has hardly seen the
 former, a closing quote or a word is lost now and then. A dash between words without spaces—like
-these—makes one odd word of both.
+these—makes one odd word of both, and so does that of a typewriter--this one.
 """
 
 # The marks look like others to the linter.
@@ -23,10 +23,16 @@ _PLAIN = str.maketrans(
         "\u00ad": None,  # where a word may be hyphenated
     }
 )
+#: A dash of two or three hyphens, between words or spaces, or where speech breaks off; no option
+#: (--help), no range of numbers and no comment
+_HYPHENS_AS_DASH = (
+    r"(?:(?:(?<=[^\W\d_])|(?<=[?!\"')])(?<!<!))-{2,3}(?=[^\W\d_]|[\s\"')\].,!?]|$)"
+    r"|(?<=[^\s-][^\S\n])-{2,3}(?=[^\S\n]))(?!-)"
+)
 #: A dash between parts of a sentence: — with spaces or without, – with spaces.
-_DASH = r"[^\S\n]?(?:[—―]+|(?<!\S)–+(?!\S))[^\S\n]?"
+_DASH = rf"[^\S\n]?(?:[—―]+|(?<!\S)–+(?!\S)|{_HYPHENS_AS_DASH})[^\S\n]?"
 #: Before the end of what is quoted or bracketed: "I was about to—"
-_LAST_DASH = r"[^\S\n]?(?<![—―])[—―]+(?=[\"')\].,!?]{1,3}(?:\s|$))"
+_LAST_DASH = r"[^\S\n]?(?:(?<![—―])[—―]+|(?<=[^\W\d_])-{2,3})(?=[\"')\].,!?]{1,3}(?:\s|$))"
 #: A dash of a typewriter; in an answer, it may touch a mark after it.
 _PLAIN_DASH = r"[^\S\n]?(?<!\S)-+(?=[\s\"')\].,!?]|$)[^\S\n]?"
 #: Their corpora have these quotes and dashes, and no other ones.
@@ -43,7 +49,9 @@ _PAIRS = {
 
 def plain_marks(text: str, language: str | None) -> str:
     """The text with the marks of a typewriter."""
-    if text.isascii() or (language is not None and short_code(language) in _OWN_QUOTES):
+    if text.isascii() and "--" not in text:
+        return text
+    if language is not None and short_code(language) in _OWN_QUOTES:
         return text
     text = re.sub(r"(?<=\w)–(?=\w)", "-", text.translate(_PLAIN))  # 10–20, London–Paris
     if re.search(_DASH, text) is None:
