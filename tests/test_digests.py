@@ -17,7 +17,8 @@ from bothends.cli import run
 from bothends.data.shards import MANIFEST, PreparedCorpus
 from bothends.engines.export import export_model
 from bothends.model.bundled import BUNDLED, bundled_models
-from bothends.model.directory import CARD, CONFIG, DECODER, ENCODER, WEIGHTS
+from bothends.model.directory import CARD, CONFIG, WEIGHTS
+from bothends.model.graph_files import DECODER, ENCODER
 from bothends.model.shortlist import SHORTLIST
 from bothends.model.torch.averaging import average_models
 from bothends.model.torch.checkpoint import load_model

@@ -22,13 +22,12 @@ from bothends.evaluation.bench.synthetic import random_weights
 from bothends.evaluation.precision import compare
 from bothends.model.directory import (
     CONFIG,
-    DECODER,
-    ENCODER,
     WEIGHTS,
     read_description,
     record_model,
     write_description,
 )
+from bothends.model.graph_files import DECODER, ENCODER
 from bothends.model.shortlist import SHORTLIST
 from bothends.model.spec import Network
 from bothends.model.torch.transformer import Transformer

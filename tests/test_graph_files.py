@@ -15,14 +15,18 @@ from bothends.cli import run
 from bothends.engines import native
 from bothends.engines.export import export_model
 from bothends.engines.registry import EngineName, default_engine
-from bothends.model.directory import (
+from bothends.model import graph_files
+from bothends.model.graph_files import (
     COMPRESSED,
     COMPRESSED_GRAPHS,
     DECODER,
     ENCODER,
+    GRAPHS,
+    compress,
+    readable_graphs,
 )
-from bothends.model.graph_files import GRAPHS, compress, readable_graphs
 from bothends.publishing.push import PushOptions, plan_upload
+from bothends.quick import plain_translation
 from bothends.storage.digests import DIGESTS
 from bothends.verification import verify
 from command_line import error_line
@@ -109,6 +113,25 @@ def test_damage_is_one_line(
     (model / DIGESTS).unlink()
     with pytest.raises(BothendsError, match=f"{path}: damaged, not a compressed graph .*{says}"):
         Translator.load(model)
+
+
+def test_a_plain_translation_unpacks_once(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unpacked: list[str] = []
+
+    def unpack(stored: Path) -> bytes:
+        unpacked.append(stored.name)
+        return gzip.decompress(stored.read_bytes())
+
+    monkeypatch.setattr(graph_files, "_unpacked", unpack)
+    text = tmp_path / "text"
+    text.write_text(f"{sentences(1)[0]}\n")
+    translation = plain_translation(["translate", str(text), "--model", str(model)])
+    assert translation is not None
+    translation()
+    assert capsys.readouterr().out.strip()
+    assert sorted(unpacked) == sorted(COMPRESSED_GRAPHS)
 
 
 def test_a_message_names_the_file_that_is_there(model: Path) -> None:

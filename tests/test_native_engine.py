@@ -22,7 +22,8 @@ from bothends.engines.native.arrays import ArrayNames, array_names
 from bothends.engines.native.engine import NativeEngine, _shape
 from bothends.engines.registry import default_engine, load_engine
 from bothends.errors import BothendsError, UsageError
-from bothends.model.directory import CONFIG, DECODER, ENCODER, read_description
+from bothends.model.directory import CONFIG, read_description
+from bothends.model.graph_files import DECODER, ENCODER
 from bothends.model.sinusoid import position_encodings
 from bothends.model.spec import Network
 from bothends.search.batch import search_batch

@@ -25,13 +25,8 @@ from bothends.engines.registry import Precision
 from bothends.errors import BothendsError
 from bothends.evaluation.bench.synthetic import random_weights
 from bothends.model.config import ModelConfig
-from bothends.model.directory import (
-    DECODER,
-    ENCODER,
-    Description,
-    read_description,
-    write_description,
-)
+from bothends.model.directory import Description, read_description, write_description
+from bothends.model.graph_files import DECODER, ENCODER
 from bothends.order import GenerationOrder, IntArray
 from bothends.search.beam import Hypothesis, beam_search
 from bothends.search.options import SearchOptions

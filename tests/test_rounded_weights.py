@@ -15,7 +15,8 @@ from bothends.engines.registry import Precision
 from bothends.engines.torch import rounded_model
 from bothends.errors import BothendsError
 from bothends.evaluation.bench.synthetic import random_weights
-from bothends.model.directory import DECODER, ENCODER, WEIGHTS, Description
+from bothends.model.directory import WEIGHTS, Description
+from bothends.model.graph_files import DECODER, ENCODER
 from bothends.model.torch.checkpoint import load_model
 from bothends.order import GenerationOrder
 from bothends.training.loop import train

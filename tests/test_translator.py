@@ -22,7 +22,8 @@ import torch
 
 import bothends.model.bundled
 from bothends import BothendsError, Translation, TranslationOptions, Translator, UsageError
-from bothends.model.directory import CONFIG, DECODER, ENCODER, WEIGHTS, read_description
+from bothends.model.directory import CONFIG, WEIGHTS, read_description
+from bothends.model.graph_files import DECODER, ENCODER
 from bothends.order import IntArray
 from bothends.search.fill import Frame
 from bothends.search.options import SearchOptions

@@ -7,6 +7,7 @@ loading a small model. Whatever is not plain, a mistake above all, is left to it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 #: Options with a value that are understood here, and the values that some of them have.
@@ -45,11 +46,13 @@ def plain_translation(arguments: Sequence[str]) -> Callable[[], None] | None:
 
 
 def _translate(files: Sequence[str], given: dict[str, str]) -> None:
+    model, engine = given.get("--model"), given.get("--engine")
+    _unpack(model)
+
     from bothends.translating.load_options import LoadOptions
     from bothends.translating.request import TranslationRequest, carry_out
     from bothends.translating.translation import TranslationOptions
 
-    model, engine = given.get("--model"), given.get("--engine")
     options = TranslationOptions()
     if "--beam" in given:
         options = TranslationOptions(beam=int(given["--beam"]))
@@ -61,3 +64,15 @@ def _translate(files: Sequence[str], given: dict[str, str]) -> None:
             options=options,
         )
     )
+
+
+def _unpack(model: str | None) -> None:
+    """Let a compressed model unpack while all else is imported; a mistake is reported later."""
+    from bothends.errors import BothendsError
+    from bothends.model.bundled import find_model
+    from bothends.model.graph_files import unpack_ahead
+    from bothends.model.hub import is_hub_name
+
+    if model is None or not is_hub_name(model):
+        with suppress(BothendsError):
+            unpack_ahead(find_model(model))

@@ -40,16 +40,13 @@ from bothends.jobs.pool import InThisProcess
 from bothends.jobs.stages import Stage, StageGraph
 from bothends.model.config import preset
 from bothends.model.directory import (
-    COMPRESSED,
     CONFIG,
-    DECODER,
-    ENCODER,
     WEIGHTS,
     Description,
     read_description,
     write_description,
 )
-from bothends.model.graph_files import GRAPHS, compress
+from bothends.model.graph_files import COMPRESSED, DECODER, ENCODER, GRAPHS, compress
 from bothends.model.weights import read_weights, write_weights
 from bothends.order import GenerationOrder
 from bothends.serve.keys import ApiKeys, add_key

@@ -22,11 +22,7 @@ from bothends.files import is_new, new_directory, real_path, write_atomically
 from bothends.model.config import ModelConfig
 from bothends.model.directory import (
     CARD,
-    COMPRESSED,
-    COMPRESSED_GRAPHS,
     CONFIG,
-    DECODER,
-    ENCODER,
     FILES,
     VOCABULARIES,
     WEIGHTS,
@@ -34,7 +30,14 @@ from bothends.model.directory import (
     record_model,
     write_description,
 )
-from bothends.model.graph_files import GRAPHS, compress
+from bothends.model.graph_files import (
+    COMPRESSED,
+    COMPRESSED_GRAPHS,
+    DECODER,
+    ENCODER,
+    GRAPHS,
+    compress,
+)
 from bothends.model.hub import origin
 from bothends.model.shortlist import SHORTLIST
 from bothends.model.weights import in_float32, read_weights

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 from bothends.engines.prompt import with_prompt
 from bothends.engines.protocol import Engine
 from bothends.errors import BothendsError, UsageError, nearest
-from bothends.model.directory import DECODER, WEIGHTS, Description, read_description
-from bothends.model.graph_files import is_compressed, missing_graphs, stored_graph
+from bothends.model.directory import WEIGHTS, Description, read_description
+from bothends.model.graph_files import DECODER, is_compressed, missing_graphs, stored_graph
 from bothends.model.hub import origin, shown
 
 EngineName = Literal["native", "onnx", "torch"]

@@ -1,14 +1,14 @@
-"""Models by name: a path, a bundled model (part of the installed package), or one on the Hub."""
+"""Models by name: a path, a bundled model (part of the installed package), or one on the Hub.
+
+Little is imported here: a translation begins by finding its model.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from bothends.errors import BothendsError, UsageError
-from bothends.model.directory import CARD, CONFIG, FILES, WEIGHTS
 from bothends.model.hub import HubName, download, is_hub_name
-from bothends.storage.digests import DIGESTS
-from bothends.storage.records import LARGEST_JSON, parse_json, read_bounded
 
 #: Their directory.
 BUNDLED = Path(__file__).parents[1] / "models"
@@ -80,6 +80,9 @@ def refuse_to_change(model: Path | str, instead: str) -> None:
 
 
 def _download_model(name: HubName, weights: bool) -> Path:
+    from bothends.model.directory import CARD, CONFIG, FILES, WEIGHTS
+    from bothends.storage.digests import DIGESTS
+
     # First the one file that tells whose model it is: others are gigabytes, and called the same.
     directory = download(name, [CONFIG])
     if not _is_ours(directory / CONFIG):
@@ -94,6 +97,8 @@ def _download_model(name: HubName, weights: bool) -> Path:
 
 def _is_ours(config: Path) -> bool:
     """Whether it was written here, as far as one can tell; whoever reads it says what is wrong."""
+    from bothends.storage.records import LARGEST_JSON, parse_json, read_bounded
+
     if not config.is_file():
         return False
     try:

@@ -23,6 +23,7 @@ from typing import Any
 from bothends.errors import BothendsError
 from bothends.files import write_atomically
 from bothends.model.config import ModelConfig
+from bothends.model.graph_files import COMPRESSED_GRAPHS, GRAPHS
 from bothends.model.hub import origin
 from bothends.model.lengths import LengthStatistics
 from bothends.model.shortlist import SHORTLIST
@@ -40,15 +41,10 @@ from bothends.text.vocabulary import (
 FORMAT_VERSION = 1
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
-ENCODER = "encoder.onnx"
-DECODER = "decoder.onnx"
-#: What the name of a compressed graph has besides.
-COMPRESSED = ".gz"
-COMPRESSED_GRAPHS = (ENCODER + COMPRESSED, DECODER + COMPRESSED)
 CARD = "README.md"
 VOCABULARIES = (VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FOREIGN_FILES)
 #: What a model is made of, as far as it is there; `digests.json` describes these.
-FILES = (CONFIG, *VOCABULARIES, WEIGHTS, ENCODER, DECODER, *COMPRESSED_GRAPHS, SHORTLIST)
+FILES = (CONFIG, *VOCABULARIES, WEIGHTS, *GRAPHS, *COMPRESSED_GRAPHS, SHORTLIST)
 
 
 @dataclass(frozen=True, kw_only=True)

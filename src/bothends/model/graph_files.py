@@ -14,21 +14,29 @@ from __future__ import annotations
 import tempfile
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bothends.errors import BothendsError
-from bothends.model.directory import COMPRESSED, DECODER, ENCODER
-from bothends.storage.digests import check_file
+from bothends.storage.digests import check_content, check_file
 
+ENCODER = "encoder.onnx"
+DECODER = "decoder.onnx"
 GRAPHS = (ENCODER, DECODER)
+#: What the name of a compressed graph has besides.
+COMPRESSED = ".gz"
+COMPRESSED_GRAPHS = (ENCODER + COMPRESSED, DECODER + COMPRESSED)
 
 #: `compress` takes a bit at least for each byte: what grows more than that is a trap.
 _LARGEST_GROWTH = 10
 #: What zlib calls the format of gzip, with its checksum.
 _GZIP = 16 + zlib.MAX_WBITS
+
+
+#: What `unpack_ahead` has begun, by the file that holds it.
+_ahead: dict[Path, Future[bytes]] = {}
 
 
 @dataclass(frozen=True)
@@ -72,11 +80,27 @@ def readable_graphs(directory: Path) -> Iterator[tuple[GraphFile, GraphFile]]:
         return
     with _temporary_directory() as place:
         graphs = GraphFile(encoder, place / ENCODER), GraphFile(decoder, place / DECODER)
-        with ThreadPoolExecutor(1) as beside:  # both take long, and do not hold Python's lock
-            other = beside.submit(_unpack_file, graphs[0])
-            _unpack_file(graphs[1])
-            other.result()
+        with ThreadPoolExecutor(len(graphs)) as threads:
+            ahead = [_ahead.pop(graph.stored, None) for graph in graphs]
+            contents = [
+                begun or threads.submit(_unpacked, graph.stored)
+                for begun, graph in zip(ahead, graphs, strict=True)
+            ]
+            for graph, content in zip(graphs, contents, strict=True):
+                _write(graph.path, content.result())
         yield graphs
+
+
+def unpack_ahead(directory: Path) -> None:
+    """Begin to unpack the graphs of a model that is about to be loaded, if they are compressed.
+
+    That takes long and does not hold Python's lock: imports go on meanwhile, on another core.
+    """
+    threads = ThreadPoolExecutor(len(GRAPHS))
+    for stored in (stored_graph(directory, name) for name in GRAPHS):
+        if is_compressed(stored):
+            _ahead[stored] = threads.submit(_unpacked, stored)
+    threads.shutdown(wait=False)
 
 
 def compress(content: bytes) -> bytes:
@@ -96,21 +120,26 @@ def _temporary_directory() -> Iterator[Path]:
         yield Path(name)
 
 
-def _unpack_file(graph: GraphFile) -> None:
-    check_file(graph.stored)
+def _write(path: Path, content: bytes) -> None:
     try:
-        packed = graph.stored.read_bytes()
-    except OSError as error:
-        raise BothendsError(f"{graph.stored}: cannot be read ({error.strerror})") from None
-    try:
-        graph.path.write_bytes(_unpack(packed))
-    except (zlib.error, ValueError) as error:
-        raise BothendsError(f"{graph.stored}: damaged, not a compressed graph ({error})") from None
+        path.write_bytes(content)
     except OSError as error:
         raise BothendsError(
-            f"{graph.path.parent}: cannot be written ({error.strerror}); a compressed model is "
-            "unpacked there, and TMPDIR names another place"
+            f"{path.parent}: cannot be written ({error.strerror}); a compressed model is unpacked "
+            "there, and TMPDIR names another place"
         ) from None
+
+
+def _unpacked(stored: Path) -> bytes:
+    try:
+        packed = stored.read_bytes()
+    except OSError as error:
+        raise BothendsError(f"{stored}: cannot be read ({error.strerror})") from None
+    check_content(stored, packed)
+    try:
+        return _unpack(packed)
+    except (zlib.error, ValueError) as error:
+        raise BothendsError(f"{stored}: damaged, not a compressed graph ({error})") from None
 
 
 def _unpack(packed: bytes) -> bytes:

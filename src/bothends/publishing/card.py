@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 
 from bothends.errors import BothendsError, UsageError
-from bothends.model.directory import CARD, DECODER, FILES, WEIGHTS, Description
-from bothends.model.graph_files import stored_graph
+from bothends.model.directory import CARD, FILES, WEIGHTS, Description
+from bothends.model.graph_files import DECODER, stored_graph
 from bothends.model.hub import PREFIX, HubName, is_hub_name
 from bothends.publishing.scores import Scores
 from bothends.storage.records import read_bounded

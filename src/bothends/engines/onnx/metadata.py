@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bothends.errors import BothendsError
-from bothends.model.directory import CONFIG, DECODER, ENCODER, Description
+from bothends.model.directory import CONFIG, Description
+from bothends.model.graph_files import DECODER, ENCODER
 from bothends.storage.records import parse_json
 
 #: Version of the graphs' inputs and outputs; graphs of another version are refused.
