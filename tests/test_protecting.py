@@ -54,6 +54,20 @@ def test_a_line_of_spans_or_marks_alone_asks_nothing(line: str) -> None:
     assert (masked.text, masked.answer("")) == ("", line.strip())
 
 
+@pytest.mark.parametrize(
+    "line", ["  ba bo.", "    ba bo. ka ki.", "  https://a.b/c", " 12", " ", ""]
+)
+def test_a_line_keeps_its_indentation(line: str) -> None:
+    with Translator.load(tiny_model()) as translator:
+        protector = LineProtector(translator, TranslationOptions())
+        asked = [each for each in protector.masked([line]) if each is not None]
+        assert not any(each.startswith(" ") for each in asked)
+        (found,) = protector.mended(translator.translate(asked))
+    indentation = " " * (len(line) - len(line.lstrip()))
+    assert found.text.startswith(indentation) or not line.strip()
+    assert found.text[len(indentation) :] == found.text.strip()
+
+
 @pytest.mark.parametrize("line", ["", " \t"])
 def test_an_empty_line_is_not_looked_through(line: str) -> None:
     assert not may_hold_spans(line)

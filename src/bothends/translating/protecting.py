@@ -57,9 +57,17 @@ def may_hold_spans(line: str) -> bool:
     return _DIGIT.search(line) is not None and _numbers().search(line) is not None
 
 
+def _unindented(line: str) -> tuple[str, str]:
+    """The line without the spaces before it, and these."""
+    words = line.lstrip(" ")
+    return words, line[: len(line) - len(words)]
+
+
 class _Question(NamedTuple):
     """A line on its way."""
 
+    #: spaces before it, which no model sees
+    indentation: str
     text: str
     #: of which `text` is what a model can be asked, if there is something to protect
     masked: MaskedLine | None
@@ -93,11 +101,12 @@ class LineProtector:
             if line is None:
                 yield None
                 continue
+            line, indentation = _unindented(line)
             suspect = may_hold_spans(line) or self._unknown_words(line)
             masked = self._mask(line) if suspect else None
             text = line if masked is None else masked.text
             sentences = self._sentences(self._writing.of(text))
-            self._under_way.append(_Question(text, masked, sentences))
+            self._under_way.append(_Question(indentation, text, masked, sentences))
             self._counter.read(len(sentences))
             yield from map(self._writing.of, sentences)
 
@@ -121,7 +130,7 @@ class LineProtector:
 
     def _mended(self, question: _Question, translations: Sequence[Translation]) -> Translation:
         """The translation of a line, with its writing, its numbers and its spans."""
-        source, masked, sentences = question
+        indentation, source, masked, sentences = question
         answered = [
             replace(each, text=self._with_numbers(sentence, self._restored(sentence, each)))
             for sentence, each in zip(sentences, translations, strict=True)
@@ -135,6 +144,7 @@ class LineProtector:
         if masked is not None:
             mended = masked.answer(text)
             text = self._around_spans(masked.line) if mended is None else mended
+        text = indentation + text if text else text
         return translation if text == translation.text else replace(translation, text=text)
 
     def _restored(self, source: str, translation: Translation) -> str:
