@@ -24,6 +24,7 @@ from bothends.serve.keys import ApiKeys, add_key
 from bothends.serve.limits import Limits
 from bothends.serve.service import ServeOptions
 from bothends.translator import Translator
+from tiny_model import tiny_model
 
 HUNGRY, HUNGER = "I am hungry.", "Estou com fome."
 PAIR = {"source": "en", "target": "pt"}
@@ -165,9 +166,10 @@ def test_a_text_in_a_language_that_no_model_translates_from(
 
 
 def test_texts_of_several_languages_are_translated_by_the_models_of_theirs(tmp_path: Path) -> None:
-    """The German model is the 2x1 one under another language: it tells who has written what."""
-    german = Path(shutil.copytree(find_model("en-pt-2x1"), tmp_path / "german"))
-    write_description(german, replace(read_description(german), source_language="de"))
+    """The German model knows no German, and what it writes tells who has written what."""
+    german = Path(shutil.copytree(tiny_model("2x1", "int8"), tmp_path / "german"))
+    description = read_description(german)
+    write_description(german, replace(description, source_language="de", target_language="pt"))
     record_model(german, [CONFIG])
     english = ["I would like to know where the station is.", "He has not been here yet."]
     few_words = ["12", "Tom.", "12"]  # Tom may be a German, but is among the English
@@ -233,7 +235,8 @@ def test_several_texts(client: TestClient) -> None:
 def test_alternatives(client: TestClient, translator: Translator) -> None:
     one = client.post("/translate", json={"q": HUNGRY, "alternatives": 2, **PAIR}).json()
     ranked = translator.translate(HUNGRY, n_best=3).hypotheses
-    assert [one["translatedText"], *one["alternatives"]] == [each.text for each in ranked]
+    texts = dict.fromkeys(each.text for each in ranked)  # two may be spelled in different pieces
+    assert [one["translatedText"], *one["alternatives"]] == list(texts)
     two = client.post("/translate", json={"q": [HUNGRY], "alternatives": 2, **PAIR}).json()
     assert two["alternatives"] == [one["alternatives"]]
 
