@@ -34,7 +34,6 @@ _LARGEST_GROWTH = 10
 #: What zlib calls the format of gzip, with its checksum.
 _GZIP = 16 + zlib.MAX_WBITS
 
-
 #: What `unpack_ahead` has begun, by the file that holds it.
 _ahead: dict[Path, Future[bytes]] = {}
 
